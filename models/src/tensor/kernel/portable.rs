@@ -1,0 +1,40 @@
+//! The twin of every vector kernel in plain Rust: four lanes as an array.
+use super::isa::{IsaCap, Table};
+use super::simd::Simd;
+use super::tile::{self, Dot, Tile, tile_table};
+
+/// Four lanes without intrinsics; the product is rounded before it is added.
+pub(super) struct Portable;
+
+impl Simd for Portable {
+    type V = [f32; 4];
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> [f32; 4] {
+        // SAFETY: the caller vouches for four floats at `from`.
+        unsafe { from.cast::<[f32; 4]>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: [f32; 4]) {
+        // SAFETY: the caller vouches for four floats at `to`.
+        unsafe { to.cast::<[f32; 4]>().write_unaligned(v) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> [f32; 4] {
+        [x; 4]
+    }
+
+    #[inline(always)]
+    unsafe fn fma(a: [f32; 4], b: [f32; 4], c: [f32; 4]) -> [f32; 4] {
+        std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+}
+
+tile_table! {
+    Portable, IsaCap::Generic, features: [],
+    widths: [2 => [1 2 3 4], 1 => [1 2 3 4]],
+    dot: [2 x 2, 4],
+}

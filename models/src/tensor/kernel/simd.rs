@@ -1,0 +1,50 @@
+//! The few vector operations that a register tile is made of.
+
+/// The most lanes that any instruction set has.
+pub(super) const MAX_LANES: usize = 16;
+
+/// A vector of `f32` lanes of one instruction set.
+///
+/// # Safety
+/// Every method may run only on a CPU that has the instruction set of the implementing type; pointers need no alignment.
+pub(super) trait Simd {
+    /// The vector register.
+    type V: Copy;
+    /// Its number of `f32`.
+    const LANES: usize;
+
+    /// Reads `LANES` floats.
+    unsafe fn load(from: *const f32) -> Self::V;
+    /// Writes `LANES` floats.
+    unsafe fn store(to: *mut f32, v: Self::V);
+    /// One float in every lane.
+    unsafe fn splat(x: f32) -> Self::V;
+    /// `a * b + c`, rounded once where the instruction set can.
+    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+
+    /// Reads the first `n` floats, zeros in the other lanes.
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, n: usize) -> Self::V {
+        let mut lanes = [0.0f32; MAX_LANES];
+        // SAFETY: the caller vouches for `n <= LANES` floats at `from`; `lanes` holds `LANES`.
+        unsafe {
+            for i in 0..n.min(Self::LANES) {
+                lanes[i] = *from.add(i);
+            }
+            Self::load(lanes.as_ptr())
+        }
+    }
+
+    /// Writes the first `n` lanes.
+    #[inline(always)]
+    unsafe fn store_part(to: *mut f32, v: Self::V, n: usize) {
+        let mut lanes = [0.0f32; MAX_LANES];
+        // SAFETY: `lanes` holds `LANES`; the caller vouches for `n <= LANES` floats at `to`.
+        unsafe {
+            Self::store(lanes.as_mut_ptr(), v);
+            for i in 0..n.min(Self::LANES) {
+                *to.add(i) = lanes[i];
+            }
+        }
+    }
+}

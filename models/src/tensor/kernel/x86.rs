@@ -1,0 +1,144 @@
+//! x86-64: SSE2, AVX2 with FMA, and AVX-512.
+use super::isa::{IsaCap, Table};
+use super::simd::Simd;
+use super::tile::{self, Dot, Tile, tile_table};
+use std::arch::x86_64::*;
+
+/// Four lanes, no fused multiply-add.
+pub(super) struct Sse2;
+
+/// Eight lanes.
+pub(super) struct Avx2;
+
+/// Sixteen lanes.
+pub(super) struct Avx512;
+
+impl Simd for Sse2 {
+    type V = __m128;
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m128 {
+        // SAFETY: the caller vouches for four floats at `from`; SSE2 is in every x86-64 CPU.
+        unsafe { _mm_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m128) {
+        // SAFETY: the caller vouches for four floats at `to`.
+        unsafe { _mm_storeu_ps(to, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> __m128 {
+        _mm_set1_ps(x)
+    }
+
+    #[inline(always)]
+    unsafe fn fma(a: __m128, b: __m128, c: __m128) -> __m128 {
+        _mm_add_ps(_mm_mul_ps(a, b), c)
+    }
+}
+
+impl Simd for Avx2 {
+    type V = __m256;
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m256 {
+        // SAFETY: the caller vouches for the CPU and for eight floats at `from`.
+        unsafe { _mm256_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m256) {
+        // SAFETY: the caller vouches for the CPU and for eight floats at `to`.
+        unsafe { _mm256_storeu_ps(to, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> __m256 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm256_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+}
+
+impl Simd for Avx512 {
+    type V = __m512;
+    const LANES: usize = 16;
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m512 {
+        // SAFETY: the caller vouches for the CPU and for sixteen floats at `from`.
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m512) {
+        // SAFETY: the caller vouches for the CPU and for sixteen floats at `to`.
+        unsafe { _mm512_storeu_ps(to, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> __m512 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, n: usize) -> __m512 {
+        // SAFETY: the caller vouches for the CPU and for `n` floats at `from`; masked lanes aren't read.
+        unsafe { _mm512_maskz_loadu_ps(first_lanes(n), from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(to: *mut f32, v: __m512, n: usize) {
+        // SAFETY: the caller vouches for the CPU and for `n` floats at `to`; masked lanes aren't written.
+        unsafe { _mm512_mask_storeu_ps(to, first_lanes(n), v) }
+    }
+}
+
+/// A mask of the first `n` of sixteen lanes.
+#[inline(always)]
+fn first_lanes(n: usize) -> __mmask16 {
+    u16::MAX >> 16usize.saturating_sub(n).min(15)
+}
+
+mod sse2 {
+    use super::*;
+    tile_table! {
+        Sse2, IsaCap::Sse2, features: [],
+        widths: [2 => [1 2 3 4 5 6], 1 => [1 2 3 4 5 6 7 8]],
+        dot: [1 x 2, 4],
+    }
+}
+
+mod avx2 {
+    use super::*;
+    tile_table! {
+        Avx2, IsaCap::Avx2, features: ["avx2,fma"],
+        widths: [2 => [1 2 3 4 5 6], 1 => [1 2 3 4 5 6 7 8 9 10 11 12]],
+        dot: [2 x 2, 2],
+    }
+}
+
+mod avx512 {
+    use super::*;
+    tile_table! {
+        Avx512, IsaCap::Avx512, features: ["avx512f,avx512vl,avx512bw,avx512dq,avx2,fma"],
+        widths: [2 => [1 2 3 4 5 6 7 8 9 10 11 12], 1 => [1 2 3 4 5 6 7 8 9 10 11 12]],
+        dot: [4 x 4, 1],
+    }
+}
