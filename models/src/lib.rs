@@ -1,6 +1,9 @@
 //! The pure core of Spectra: no I/O, no clock, no ambient randomness. Time, seeds, thread pools and trainers are arguments.
 //!
 //! Imports point left only: `tensor ◀ params ◀ nn ◀ fed ◀ { infer, wire ◀ round }`; `id` is below all of them.
+pub mod fed;
 pub mod id;
+pub mod infer;
+pub mod nn;
 pub mod params;
 pub mod tensor;

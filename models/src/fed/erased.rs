@@ -1,0 +1,1 @@
+//! Typed methods as bytes: the only glue between methods and the machines that run them.

@@ -1,0 +1,270 @@
+//! Federated methods: one file each, with both halves; shared rules in files named after the rule.
+//!
+//! A method is a set of pure functions, state in, state out. The host half sees updates, never data; the board half sees
+//! its own data through a [`Trainer`] and what the host shares. What may leave a board at all is the sealed [`Uplink`].
+pub mod erased;
+mod predictor;
+mod update;
+
+pub use predictor::{Ensemble, Member, Predictor, Router, Stream};
+pub use update::{Either, Extent, Outgoing, Start, Uplink, Update};
+
+use crate::id::{ClientId, RoundId};
+use crate::nn::{TrainError, Trainer};
+use crate::params::{ModelSpec, Params, SpecError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// What a method lets out of a board. Ordered: each discloses all that the ones before it do.
+#[derive(Clone, Copy, Debug, serde::Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disclosure {
+    /// Nothing at all.
+    Nothing,
+    /// Changes of the shared backbone.
+    Backbone,
+    /// Changes of the whole model, head included.
+    FullModel,
+    /// Means of features per class.
+    ClassMeans,
+    /// The client's data statistics.
+    Statistics,
+    /// Samples.
+    Samples,
+}
+
+/// State that is written to disk by the side that owns it.
+pub trait State: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static {}
+impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> State for T {}
+
+/// A block of values that every board may download: stored once, named by its hash.
+#[derive(Clone, Debug)]
+pub struct SharedPart<'a> {
+    /// Which part of the model it is.
+    pub extent: Extent,
+    /// Its values.
+    pub values: &'a [f32],
+}
+
+/// What the host tells one board: which shared parts it needs, and a few numbers of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<T> {
+    /// Indices into the shared parts.
+    pub parts: Vec<u16>,
+    /// The rest (mixing weights and the like; never tensors).
+    pub task: T,
+}
+
+/// What a board received: the parts its plan names, in that order, and the rest.
+#[derive(Clone, Debug)]
+pub struct Down<T> {
+    /// Values of the named parts.
+    pub parts: Vec<Arc<[f32]>>,
+    /// The rest.
+    pub task: T,
+}
+
+/// Where and when a step of a method runs: the key of all its randomness.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Site {
+    /// The run's root seed.
+    pub seed: u64,
+    /// The round.
+    pub round: RoundId,
+    /// The board, or [`crate::id::AUXILIARY`].
+    pub client: ClientId,
+}
+
+/// What local training gives: the private state to keep, and what leaves.
+#[derive(Clone, Debug)]
+pub struct Fitted<M: Method> {
+    /// Kept on the board.
+    pub client: M::Client,
+    /// Sent to the host.
+    pub up: M::Up,
+    /// Mean training loss of the last epoch, for the board's own log.
+    pub loss: f64,
+}
+
+/// Replies of a round, visited one at a time in the order of [`ClientId`], as often as a rule needs.
+pub trait Replies<U> {
+    /// Who replied, sorted.
+    fn ids(&self) -> &[ClientId];
+    /// Shows one reply.
+    ///
+    /// # Errors
+    /// [`FedError::Reply`] if it can't be read back.
+    fn visit(&mut self, id: ClientId, look: &mut dyn FnMut(&U)) -> Result<(), FedError>;
+}
+
+/// What the host has beside the replies.
+pub trait Host {
+    /// Its auxiliary data, if it has any.
+    fn auxiliary(&mut self) -> Option<&mut dyn Trainer>;
+    /// Rounds the run is planned for.
+    fn rounds(&self) -> u32;
+}
+
+/// Why a step of a method failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FedError {
+    /// Nobody replied, or nothing with a weight.
+    #[error("no update with a weight came in")]
+    EmptyCohort,
+    /// A reply can't be read back.
+    #[error("the update of client {client} can't be read: {why}")]
+    Reply {
+        /// Whose.
+        client: ClientId,
+        /// What is wrong.
+        why: String,
+    },
+    /// The method needs auxiliary data and the host has none.
+    #[error("{method} needs auxiliary data on the host: give `--aux DIR`, or choose a method without a teacher")]
+    NoAuxiliary {
+        /// The method.
+        method: &'static str,
+    },
+    /// The host named parts that the method doesn't use this way.
+    #[error("{method} expects {expected} shared parts, {got} came")]
+    Parts {
+        /// The method.
+        method: &'static str,
+        /// How many.
+        expected: usize,
+        /// How many came.
+        got: usize,
+    },
+    /// The client has no model yet.
+    #[error("this board has no model yet: it must first take part in a round or receive one")]
+    NoModel,
+    /// No method has this name.
+    #[error("no method is called {name:?}; there are {known}")]
+    UnknownMethod {
+        /// What was asked.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// State, task or hyper-parameters can't be decoded.
+    #[error("{what} of {method} can't be decoded: {why}")]
+    Decode {
+        /// State, task or hyper-parameters.
+        what: &'static str,
+        /// The method.
+        method: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// A hyper-parameter is out of its range.
+    #[error("{name} = {value}: {must}")]
+    Hyper {
+        /// The parameter.
+        name: &'static str,
+        /// What it was.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// Training failed.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// A part has the wrong shape.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+}
+
+/// A federated method: pure functions, state in, state out.
+pub trait Method: Sized + Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// Spelling in configuration, command line, wire and reports.
+    const NAME: &'static str;
+    /// Hyper-parameters; they travel with the task. Unknown keys are errors.
+    type Hyper: State + Default + PartialEq;
+    /// What the host keeps between rounds.
+    type Server: State;
+    /// What a board keeps; never sent.
+    type Client: State;
+    /// What the host tells one board beside the shared parts.
+    type Task: State + PartialEq;
+    /// What a board sends.
+    type Up: Uplink;
+
+    /// What it discloses under these hyper-parameters.
+    fn discloses(hyper: &Self::Hyper) -> Disclosure;
+
+    /// Refuses hyper-parameters out of range.
+    ///
+    /// # Errors
+    /// [`FedError::Hyper`].
+    fn check(hyper: &Self::Hyper) -> Result<(), FedError>;
+
+    // Host half
+
+    /// The state before the first round.
+    ///
+    /// # Errors
+    /// [`FedError`].
+    fn open(hyper: &Self::Hyper, init: Params, site: Site, host: &mut dyn Host) -> Result<Self::Server, FedError>;
+
+    /// What all boards share, in a fixed order.
+    fn parts<'a>(hyper: &Self::Hyper, server: &'a Self::Server) -> Vec<SharedPart<'a>>;
+
+    /// What this board shall train on.
+    fn configure(hyper: &Self::Hyper, server: &Self::Server, to: ClientId) -> Plan<Self::Task>;
+
+    /// What this board, in no cohort or joined late, shall take over.
+    fn offer(hyper: &Self::Hyper, server: &Self::Server, to: ClientId) -> Plan<Self::Task> {
+        Self::configure(hyper, server, to)
+    }
+
+    /// The next state. The old one stays as it is: a failed round changes nothing.
+    ///
+    /// # Errors
+    /// [`FedError`].
+    fn aggregate(
+        hyper: &Self::Hyper, server: &Self::Server, site: Site, replies: &mut dyn Replies<Self::Up>, host: &mut dyn Host,
+    ) -> Result<Self::Server, FedError>;
+
+    /// The state to publish once the last round is over (tail average, last calibration).
+    ///
+    /// # Errors
+    /// [`FedError`].
+    fn finish(_hyper: &Self::Hyper, server: &Self::Server, _site: Site, _host: &mut dyn Host) -> Result<Self::Server, FedError> {
+        Ok(server.clone())
+    }
+
+    // Board half
+
+    /// A board's state before it has seen anything.
+    fn enroll(hyper: &Self::Hyper, spec: &Arc<ModelSpec>) -> Self::Client;
+
+    /// Trains for a round.
+    ///
+    /// # Errors
+    /// [`FedError`].
+    fn fit(
+        hyper: &Self::Hyper, client: &Self::Client, down: Down<Self::Task>, site: Site, trainer: &mut dyn Trainer,
+    ) -> Result<Fitted<Self>, FedError>;
+
+    /// Takes a model over without training for the host.
+    ///
+    /// # Errors
+    /// [`FedError`].
+    fn adopt(
+        hyper: &Self::Hyper, client: &Self::Client, down: Down<Self::Task>, site: Site, trainer: &mut dyn Trainer,
+    ) -> Result<Self::Client, FedError>;
+
+    /// Makes the board right about its own world (EA, fine-tuning, mixture). `adopt` comes first.
+    ///
+    /// # Errors
+    /// [`FedError`].
+    fn adapt(hyper: &Self::Hyper, client: &Self::Client, site: Site, trainer: &mut dyn Trainer) -> Result<Self::Client, FedError>;
+
+    /// How the board answers.
+    ///
+    /// # Errors
+    /// [`FedError::NoModel`].
+    fn predictor(hyper: &Self::Hyper, client: &Self::Client, spec: &Arc<ModelSpec>) -> Result<Predictor, FedError>;
+}

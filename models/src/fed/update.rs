@@ -1,0 +1,185 @@
+//! What may leave a board at all.
+use super::{FedError, Disclosure};
+use crate::params::{BackboneScope, Delta, ModelSpec, Scope, Whole};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// How much of the model a block of values covers.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Extent {
+    /// The backbone.
+    Backbone,
+    /// The whole model.
+    Model,
+    /// A head (downlink only: a board's head has no way up by itself).
+    Head,
+}
+
+impl Extent {
+    /// Number of values of this extent.
+    pub fn len(self, spec: &ModelSpec) -> usize {
+        match self {
+            Self::Backbone => spec.backbone_len(),
+            Self::Model => spec.len(),
+            Self::Head => spec.len() - spec.backbone_len(),
+        }
+    }
+}
+
+/// Which of the shared starting points local training began from. One bit, needed to read a prototype off a delta.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Start {
+    /// The global part.
+    #[default]
+    Global,
+    /// The board's mix of cluster parts.
+    Mix,
+}
+
+/// The flat form in which every update crosses the wire; built only by the types of this file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    extent: Extent,
+    values: Vec<f32>,
+    samples: u32,
+    start: Start,
+    prototype: Vec<f32>,
+}
+
+impl Outgoing {
+    /// What it covers.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+    /// The changes.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+    /// Training samples behind it.
+    pub fn samples(&self) -> u32 {
+        self.samples
+    }
+    /// Where training started.
+    pub fn start(&self) -> Start {
+        self.start
+    }
+    /// Final-layer weights, where the method sends them.
+    pub fn prototype(&self) -> &[f32] {
+        &self.prototype
+    }
+
+    /// Rebuilds it from what crossed the wire. The decoder has checked lengths, finiteness and the weight.
+    pub fn from_wire(extent: Extent, values: Vec<f32>, samples: u32, start: Start, prototype: Vec<f32>) -> Self {
+        Self { extent, values, samples, start, prototype }
+    }
+}
+
+/// A change of a shared part, with its weight: all that an ordinary method sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update<S: Scope> {
+    /// End minus start of local training.
+    pub delta: Delta<S>,
+    /// Training samples behind it (n_i).
+    pub samples: u32,
+    /// Where training started.
+    pub start: Start,
+    /// The final layer's weights, flattened (FedPrism's h_i); empty where the method doesn't send them.
+    pub prototype: Vec<f32>,
+}
+
+impl<S: Scope> Update<S> {
+    /// An update without extras.
+    pub fn new(delta: Delta<S>, samples: u32) -> Self {
+        Self { delta, samples, start: Start::Global, prototype: Vec::new() }
+    }
+}
+
+/// An update of either extent, for a method whose profile decides.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Either {
+    /// Backbone only.
+    Backbone(Update<BackboneScope>),
+    /// The whole model.
+    Model(Update<Whole>),
+}
+
+/// What has a way off the board. Sealed: a head, a client's state or a statistic can't be given one.
+///
+/// ```compile_fail
+/// fn leaves_the_board<U: models::fed::Uplink>(_: U) {}
+/// fn try_it(head: models::params::Head) { leaves_the_board(head) }
+/// ```
+pub trait Uplink: sealed::Sealed + Clone + std::fmt::Debug + Send + Sync + Sized + 'static {
+    /// What sending it discloses.
+    fn discloses(&self) -> Disclosure;
+    /// Its flat form.
+    fn into_outgoing(self) -> Outgoing;
+    /// From the flat form.
+    ///
+    /// # Errors
+    /// [`FedError::Spec`] if it is not of this specification.
+    fn from_outgoing(flat: &Outgoing, spec: &Arc<ModelSpec>) -> Result<Self, FedError>;
+}
+
+mod sealed {
+    use crate::params::{BackboneScope, Whole};
+    pub trait Sealed {}
+    impl Sealed for super::Update<BackboneScope> {}
+    impl Sealed for super::Update<Whole> {}
+    impl Sealed for super::Either {}
+}
+
+fn flat<S: Scope>(update: Update<S>, extent: Extent) -> Outgoing {
+    let Update { delta, samples, start, prototype } = update;
+    Outgoing { extent, values: delta.0.into_values(), samples, start, prototype }
+}
+
+fn typed<S: Scope>(flat: &Outgoing, spec: &Arc<ModelSpec>) -> Result<Update<S>, FedError> {
+    let delta = Delta::new(Arc::clone(spec), flat.values.clone())?;
+    Ok(Update { delta, samples: flat.samples, start: flat.start, prototype: flat.prototype.clone() })
+}
+
+impl Uplink for Update<BackboneScope> {
+    fn discloses(&self) -> Disclosure {
+        Disclosure::Backbone
+    }
+    fn into_outgoing(self) -> Outgoing {
+        flat(self, Extent::Backbone)
+    }
+    fn from_outgoing(flat: &Outgoing, spec: &Arc<ModelSpec>) -> Result<Self, FedError> {
+        typed(flat, spec)
+    }
+}
+
+impl Uplink for Update<Whole> {
+    fn discloses(&self) -> Disclosure {
+        Disclosure::FullModel
+    }
+    fn into_outgoing(self) -> Outgoing {
+        flat(self, Extent::Model)
+    }
+    fn from_outgoing(flat: &Outgoing, spec: &Arc<ModelSpec>) -> Result<Self, FedError> {
+        typed(flat, spec)
+    }
+}
+
+impl Uplink for Either {
+    fn discloses(&self) -> Disclosure {
+        match self {
+            Self::Backbone(update) => update.discloses(),
+            Self::Model(update) => update.discloses(),
+        }
+    }
+    fn into_outgoing(self) -> Outgoing {
+        match self {
+            Self::Backbone(update) => update.into_outgoing(),
+            Self::Model(update) => update.into_outgoing(),
+        }
+    }
+    fn from_outgoing(flat: &Outgoing, spec: &Arc<ModelSpec>) -> Result<Self, FedError> {
+        match flat.extent {
+            Extent::Backbone => typed(flat, spec).map(Self::Backbone),
+            Extent::Model | Extent::Head => typed(flat, spec).map(Self::Model),
+        }
+    }
+}
