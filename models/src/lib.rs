@@ -7,3 +7,4 @@ pub mod infer;
 pub mod nn;
 pub mod params;
 pub mod tensor;
+pub mod wire;

@@ -7,7 +7,7 @@ mod predictor;
 mod update;
 
 pub use predictor::{Ensemble, Member, Predictor, Router, Stream};
-pub use update::{Either, Extent, Outgoing, Start, Uplink, Update};
+pub use update::{Either, Extent, Outgoing, Start, Update, Uplink};
 
 use crate::id::{ClientId, RoundId};
 use crate::nn::{TrainError, Trainer};
@@ -122,7 +122,9 @@ pub enum FedError {
         why: String,
     },
     /// The method needs auxiliary data and the host has none.
-    #[error("{method} needs auxiliary data on the host: give `--aux DIR`, or choose a method without a teacher")]
+    #[error(
+        "{method} needs auxiliary data on the host: give `--aux DIR`, or choose a method without a teacher"
+    )]
     NoAuxiliary {
         /// The method.
         method: &'static str,
@@ -206,7 +208,12 @@ pub trait Method: Sized + Clone + std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`FedError`].
-    fn open(hyper: &Self::Hyper, init: Params, site: Site, host: &mut dyn Host) -> Result<Self::Server, FedError>;
+    fn open(
+        hyper: &Self::Hyper,
+        init: Params,
+        site: Site,
+        host: &mut dyn Host,
+    ) -> Result<Self::Server, FedError>;
 
     /// What all boards share, in a fixed order.
     fn parts<'a>(hyper: &Self::Hyper, server: &'a Self::Server) -> Vec<SharedPart<'a>>;
@@ -224,14 +231,23 @@ pub trait Method: Sized + Clone + std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`FedError`].
     fn aggregate(
-        hyper: &Self::Hyper, server: &Self::Server, site: Site, replies: &mut dyn Replies<Self::Up>, host: &mut dyn Host,
+        hyper: &Self::Hyper,
+        server: &Self::Server,
+        site: Site,
+        replies: &mut dyn Replies<Self::Up>,
+        host: &mut dyn Host,
     ) -> Result<Self::Server, FedError>;
 
     /// The state to publish once the last round is over (tail average, last calibration).
     ///
     /// # Errors
     /// [`FedError`].
-    fn finish(_hyper: &Self::Hyper, server: &Self::Server, _site: Site, _host: &mut dyn Host) -> Result<Self::Server, FedError> {
+    fn finish(
+        _hyper: &Self::Hyper,
+        server: &Self::Server,
+        _site: Site,
+        _host: &mut dyn Host,
+    ) -> Result<Self::Server, FedError> {
         Ok(server.clone())
     }
 
@@ -245,7 +261,11 @@ pub trait Method: Sized + Clone + std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`FedError`].
     fn fit(
-        hyper: &Self::Hyper, client: &Self::Client, down: Down<Self::Task>, site: Site, trainer: &mut dyn Trainer,
+        hyper: &Self::Hyper,
+        client: &Self::Client,
+        down: Down<Self::Task>,
+        site: Site,
+        trainer: &mut dyn Trainer,
     ) -> Result<Fitted<Self>, FedError>;
 
     /// Takes a model over without training for the host.
@@ -253,18 +273,31 @@ pub trait Method: Sized + Clone + std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`FedError`].
     fn adopt(
-        hyper: &Self::Hyper, client: &Self::Client, down: Down<Self::Task>, site: Site, trainer: &mut dyn Trainer,
+        hyper: &Self::Hyper,
+        client: &Self::Client,
+        down: Down<Self::Task>,
+        site: Site,
+        trainer: &mut dyn Trainer,
     ) -> Result<Self::Client, FedError>;
 
     /// Makes the board right about its own world (EA, fine-tuning, mixture). `adopt` comes first.
     ///
     /// # Errors
     /// [`FedError`].
-    fn adapt(hyper: &Self::Hyper, client: &Self::Client, site: Site, trainer: &mut dyn Trainer) -> Result<Self::Client, FedError>;
+    fn adapt(
+        hyper: &Self::Hyper,
+        client: &Self::Client,
+        site: Site,
+        trainer: &mut dyn Trainer,
+    ) -> Result<Self::Client, FedError>;
 
     /// How the board answers.
     ///
     /// # Errors
     /// [`FedError::NoModel`].
-    fn predictor(hyper: &Self::Hyper, client: &Self::Client, spec: &Arc<ModelSpec>) -> Result<Predictor, FedError>;
+    fn predictor(
+        hyper: &Self::Hyper,
+        client: &Self::Client,
+        spec: &Arc<ModelSpec>,
+    ) -> Result<Predictor, FedError>;
 }

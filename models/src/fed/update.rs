@@ -1,5 +1,5 @@
 //! What may leave a board at all.
-use super::{FedError, Disclosure};
+use super::{Disclosure, FedError};
 use crate::params::{BackboneScope, Delta, ModelSpec, Scope, Whole};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -69,7 +69,13 @@ impl Outgoing {
     }
 
     /// Rebuilds it from what crossed the wire. The decoder has checked lengths, finiteness and the weight.
-    pub fn from_wire(extent: Extent, values: Vec<f32>, samples: u32, start: Start, prototype: Vec<f32>) -> Self {
+    pub fn from_wire(
+        extent: Extent,
+        values: Vec<f32>,
+        samples: u32,
+        start: Start,
+        prototype: Vec<f32>,
+    ) -> Self {
         Self { extent, values, samples, start, prototype }
     }
 }

@@ -3,5 +3,6 @@ pub mod head;
 mod trainer;
 
 pub use trainer::{
-    ClassCounts, Distill, Features, Job, LearningRate, Loss, Metrics, Proximal, Split, TrainError, Trained, Trainer,
+    ClassCounts, Distill, Features, Job, LearningRate, Loss, Metrics, Proximal, Split, TrainError, Trained,
+    Trainer,
 };

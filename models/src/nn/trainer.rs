@@ -204,13 +204,23 @@ pub trait Trainer {
     ///
     /// # Errors
     /// [`TrainError`].
-    fn evaluate(&mut self, params: &Params, conditioning: &[f32], split: Split) -> Result<Metrics, TrainError>;
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        conditioning: &[f32],
+        split: Split,
+    ) -> Result<Metrics, TrainError>;
 
     /// Penultimate features, in evaluation mode.
     ///
     /// # Errors
     /// [`TrainError`].
-    fn features(&mut self, backbone: &Backbone, conditioning: &[f32], split: Split) -> Result<Features, TrainError>;
+    fn features(
+        &mut self,
+        backbone: &Backbone,
+        conditioning: &[f32],
+        split: Split,
+    ) -> Result<Features, TrainError>;
 
     /// Mean gradient of the cross-entropy over the training samples, flat over the whole model (zero for what is not trainable).
     ///

@@ -33,13 +33,15 @@ impl<S: Scope> Values<S> {
     /// ```
     #[must_use]
     pub fn mixed_with(&self, other: &Self, own_share: f32) -> Self {
-        let values = self.values.iter().zip(&other.values).map(|(g, m)| g + (1.0 - own_share) * (m - g)).collect();
+        let values =
+            self.values.iter().zip(&other.values).map(|(g, m)| g + (1.0 - own_share) * (m - g)).collect();
         Self { spec: Arc::clone(&self.spec), values, scope: PhantomData }
     }
 
     /// Euclidean distance, accumulated in `f64`.
     pub fn distance(&self, other: &Self) -> f64 {
-        let sum: f64 = self.values.iter().zip(&other.values).map(|(a, b)| f64::from(a - b) * f64::from(a - b)).sum();
+        let sum: f64 =
+            self.values.iter().zip(&other.values).map(|(a, b)| f64::from(a - b) * f64::from(a - b)).sum();
         libm::sqrt(sum)
     }
 }

@@ -8,7 +8,7 @@ mod spec;
 
 pub use algebra::{Accumulator, Weight};
 pub use mask::Mask;
-pub use spec::{EntryDecl, Entry, ModelCard, ModelSpec, Part, Preprocessing, Role, SpecError};
+pub use spec::{Entry, EntryDecl, ModelCard, ModelSpec, Part, Preprocessing, Role, SpecError};
 
 use std::fmt::Debug;
 use std::marker::PhantomData;

@@ -213,7 +213,10 @@ impl ModelSpec {
 
     /// The last shared weight matrix: the projection whose output is the feature (paper: projection layer).
     pub fn projection(&self) -> Option<&Entry> {
-        self.entries.iter().rev().find(|e| e.part == Part::Backbone && e.role == Role::Trainable && e.shape.rank() >= 2)
+        self.entries
+            .iter()
+            .rev()
+            .find(|e| e.part == Part::Backbone && e.role == Role::Trainable && e.shape.rank() >= 2)
     }
 
     /// The head's weight matrix `[classes, features]`.

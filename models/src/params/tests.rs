@@ -2,8 +2,19 @@ use super::*;
 use crate::tensor::Shape;
 
 fn spec() -> Arc<ModelSpec> {
-    let decl = |name: &str, extents: &[usize], part| EntryDecl { name: name.into(), shape: Shape::new(extents), part, role: Role::Trainable };
-    let card = ModelCard { arch: "toy".into(), input: [1, 1, 1], labels: vec!["a".into(), "b".into()], statistics: 0, preprocessing: Preprocessing::none(1) };
+    let decl = |name: &str, extents: &[usize], part| EntryDecl {
+        name: name.into(),
+        shape: Shape::new(extents),
+        part,
+        role: Role::Trainable,
+    };
+    let card = ModelCard {
+        arch: "toy".into(),
+        input: [1, 1, 1],
+        labels: vec!["a".into(), "b".into()],
+        statistics: 0,
+        preprocessing: Preprocessing::none(1),
+    };
     let declared = vec![decl("head.weight", &[2, 3], Part::Head), decl("fc.weight", &[3, 1], Part::Backbone)];
     Arc::new(ModelSpec::new(card, declared).unwrap())
 }
@@ -34,7 +45,9 @@ fn a_wrong_length_or_an_infinite_value_is_named() {
 fn a_mean_is_the_same_in_any_order_and_exact_for_constants() {
     let spec = spec();
     let like = Params::zeros(&spec);
-    let delta = |k: u32| Delta::<Whole>::new(spec.clone(), (0..9).map(|i| (i * k) as f32 * 0.37 - 1.3).collect()).unwrap();
+    let delta = |k: u32| {
+        Delta::<Whole>::new(spec.clone(), (0..9).map(|i| (i * k) as f32 * 0.37 - 1.3).collect()).unwrap()
+    };
     let mean = |order: &[u32]| {
         let mut sum = Accumulator::new(9);
         order.iter().for_each(|&k| sum.add(&delta(k), Weight::samples(k * 7)));

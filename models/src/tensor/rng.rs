@@ -75,7 +75,8 @@ impl Key {
     /// The stream of this key.
     pub fn stream(self) -> Stream {
         let mut key = [0; 32];
-        let words = [self.seed, self.purpose as u64, u64::from(self.round) << 32 | u64::from(self.client), self.step];
+        let words =
+            [self.seed, self.purpose as u64, u64::from(self.round) << 32 | u64::from(self.client), self.step];
         for (to, word) in key.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_le_bytes());
         }
@@ -145,7 +146,13 @@ mod tests {
         let draw = |k: Key| k.stream().unit64();
         let base = draw(key);
         assert_eq!(base.to_bits(), draw(key).to_bits());
-        let others = [Key::new(8, Purpose::Test), Key::new(7, Purpose::Init), key.of(RoundId(1), ClientId(0)), key.of(RoundId(0), ClientId(1)), key.step(1)];
+        let others = [
+            Key::new(8, Purpose::Test),
+            Key::new(7, Purpose::Init),
+            key.of(RoundId(1), ClientId(0)),
+            key.of(RoundId(0), ClientId(1)),
+            key.step(1),
+        ];
         assert!(others.iter().all(|&k| draw(k).to_bits() != base.to_bits()));
     }
 

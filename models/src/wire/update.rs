@@ -1,0 +1,94 @@
+//! An update on the wire: header length, header, payload.
+use super::{Codec, Envelope, HEADER_CAP, Reject, Session, codec, from_bytes, to_bytes};
+use crate::fed::{Extent, Outgoing, Start};
+use crate::id::RoundId;
+use crate::params::ModelSpec;
+use serde::{Deserialize, Serialize};
+
+/// What an update says of itself.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct UpdateHeader {
+    /// Who sends it.
+    pub session: Session,
+    /// The round it belongs to.
+    pub round: RoundId,
+    /// What it covers.
+    pub extent: Extent,
+    /// How it is coded.
+    pub codec: Codec,
+    /// Training samples behind it.
+    pub samples: u32,
+    /// Where training started.
+    pub start: Start,
+    /// Whether the final layer's weights follow the values, as `f32`.
+    pub prototype: bool,
+}
+
+/// Most samples an update may claim.
+const SAMPLES_CAP: u32 = 1 << 24;
+
+/// Bytes of an update: `u32` length of the header, the header in its envelope, the values, the prototype.
+///
+/// # Errors
+/// [`Reject::TooLarge`] if the header doesn't fit, which its type excludes.
+pub fn seal_update(
+    session: Session,
+    round: RoundId,
+    how: Codec,
+    spec: &ModelSpec,
+    out: &Outgoing,
+) -> Result<Vec<u8>, Reject> {
+    let prototype = !out.prototype().is_empty();
+    let (extent, samples, start) = (out.extent(), out.samples(), out.start());
+    let header = to_bytes(&Envelope::new(UpdateHeader {
+        session,
+        round,
+        extent,
+        codec: how,
+        samples,
+        start,
+        prototype,
+    }))?;
+    let mut bytes = (header.len() as u32).to_le_bytes().to_vec();
+    bytes.extend_from_slice(&header);
+    bytes.extend(codec::encode(how, spec, extent, out.values()));
+    bytes.extend(super::part_bytes(out.prototype()));
+    Ok(bytes)
+}
+
+/// Separates header and payload without looking at the payload.
+///
+/// # Errors
+/// [`Reject::Malformed`], [`Reject::Version`].
+pub fn split_update(bytes: &[u8]) -> Result<(UpdateHeader, &[u8]), Reject> {
+    let (len, rest) = bytes.split_first_chunk::<4>().ok_or(Reject::Malformed)?;
+    let len = u32::from_le_bytes(*len) as usize;
+    if len > HEADER_CAP || len > rest.len() {
+        return Err(Reject::Malformed);
+    }
+    let (header, payload) = rest.split_at(len);
+    Ok((from_bytes::<Envelope<UpdateHeader>>(header)?.open()?, payload))
+}
+
+/// Reads an update whole, checked against the specification.
+///
+/// # Errors
+/// Any [`Reject`] of a payload: length, weight, finiteness.
+pub fn open_update(bytes: &[u8], spec: &ModelSpec) -> Result<(UpdateHeader, Outgoing), Reject> {
+    let (header, payload) = split_update(bytes)?;
+    if header.samples == 0 || header.samples > SAMPLES_CAP {
+        return Err(Reject::BadWeight { samples: header.samples });
+    }
+    if header.extent == Extent::Head {
+        return Err(Reject::NotAsked);
+    }
+    let head_bytes = if header.prototype { 4 * spec.head_weight().map_or(0, |e| e.range.len()) } else { 0 };
+    let expected = codec::encoded_len(header.codec, spec, header.extent) + head_bytes;
+    if payload.len() != expected {
+        return Err(Reject::WrongLength { expected: expected as u64, got: payload.len() as u64 });
+    }
+    let (values, prototype) = payload.split_at(expected - head_bytes);
+    let values = codec::decode(header.codec, spec, header.extent, values)?;
+    let prototype = super::part_values(prototype)?;
+    Ok((header, Outgoing::from_wire(header.extent, values, header.samples, header.start, prototype)))
+}
