@@ -1,5 +1,6 @@
 //! Networks: a graph of layers, their losses, and local training.
 pub mod head;
+pub mod loss;
 mod trainer;
 
 pub use trainer::{
