@@ -1,6 +1,7 @@
 //! The pure core of Spectra: no I/O, no clock, no ambient randomness. Time, seeds, thread pools and trainers are arguments.
 //!
 //! Imports point left only: `tensor ◀ params ◀ nn ◀ fed ◀ { infer, wire ◀ round }`; `id` is below all of them.
+pub mod data;
 pub mod fed;
 pub mod id;
 pub mod infer;
