@@ -2,16 +2,24 @@
 //!
 //! A method is a set of pure functions, state in, state out. The host half sees updates, never data; the board half sees
 //! its own data through a [`Trainer`] and what the host shares. What may leave a board at all is the sealed [`Uplink`].
+pub mod adapt;
+pub mod average;
 pub mod erased;
+pub mod fedavg;
+mod kept;
+pub mod local;
 mod predictor;
+pub mod training;
 mod update;
 
+pub use kept::Kept;
 pub use predictor::{Ensemble, Member, Predictor, Router, Stream};
-pub use update::{Either, Extent, Outgoing, Start, Update, Uplink};
+pub use update::{Either, Extent, Outgoing, Silent, Start, Update, Uplink};
 
 use crate::id::{ClientId, RoundId};
 use crate::nn::{TrainError, Trainer};
-use crate::params::{ModelSpec, Params, SpecError};
+use crate::params::{ModelSpec, Params, Scope, SpecError, Values};
+use crate::tensor::rng::{Key, Purpose};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -47,6 +55,13 @@ pub struct SharedPart<'a> {
     pub values: &'a [f32],
 }
 
+impl<'a> SharedPart<'a> {
+    /// Values of a model's scope as a shared part.
+    pub fn of<S: Scope>(extent: Extent, values: &'a Values<S>) -> Self {
+        Self { extent, values: values.values() }
+    }
+}
+
 /// What the host tells one board: which shared parts it needs, and a few numbers of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<T> {
@@ -65,6 +80,22 @@ pub struct Down<T> {
     pub task: T,
 }
 
+impl<T> Down<T> {
+    /// The part at `index` as values of `spec`.
+    ///
+    /// # Errors
+    /// [`FedError::Parts`] if it did not come, [`FedError::Spec`] if it has another length or holds NaN.
+    pub fn part<M: Method, S: Scope>(
+        &self,
+        index: usize,
+        spec: &Arc<ModelSpec>,
+    ) -> Result<Values<S>, FedError> {
+        let missing = FedError::Parts { method: M::NAME, expected: index + 1, got: self.parts.len() };
+        let values = self.parts.get(index).ok_or(missing)?;
+        Ok(Values::new(Arc::clone(spec), values.to_vec())?)
+    }
+}
+
 /// Where and when a step of a method runs: the key of all its randomness.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Site {
@@ -74,6 +105,13 @@ pub struct Site {
     pub round: RoundId,
     /// The board, or [`crate::id::AUXILIARY`].
     pub client: ClientId,
+}
+
+impl Site {
+    /// The key of one purpose here.
+    pub fn key(self, purpose: Purpose) -> Key {
+        Key::new(self.seed, purpose).of(self.round, self.client)
+    }
 }
 
 /// What local training gives: the private state to keep, and what leaves.
@@ -195,6 +233,12 @@ pub trait Method: Sized + Clone + std::fmt::Debug + Send + Sync + 'static {
 
     /// What it discloses under these hyper-parameters.
     fn discloses(hyper: &Self::Hyper) -> Disclosure;
+
+    /// What its updates cover, and how many values of a prototype they may carry.
+    fn uplink(hyper: &Self::Hyper, spec: &ModelSpec) -> (Extent, usize);
+
+    /// Passes over a board's training samples that a round asks for, everything counted.
+    fn epochs(hyper: &Self::Hyper) -> u32;
 
     /// Refuses hyper-parameters out of range.
     ///

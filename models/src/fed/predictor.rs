@@ -1,6 +1,6 @@
 //! How a board answers: one model, or two streams and a router.
 use crate::nn::Features;
-use crate::params::{Backbone, Head, ModelSpec};
+use crate::params::{Backbone, Head, ModelSpec, Params};
 use std::sync::Arc;
 
 /// A backbone with its (constant) conditioning vector.
@@ -73,4 +73,20 @@ pub enum Predictor {
         /// Who is heard.
         router: Router,
     },
+}
+
+impl Ensemble {
+    /// One network.
+    pub fn single(model: &Params, conditioning: &[f32]) -> Self {
+        let stream = Stream { backbone: model.backbone(), conditioning: conditioning.to_vec() };
+        let member = Member { stream: 0, head: model.head(), share: 1.0 };
+        Self { spec: Arc::clone(model.spec()), streams: vec![stream], members: vec![member] }
+    }
+}
+
+impl Predictor {
+    /// One network.
+    pub fn single(model: &Params, conditioning: &[f32]) -> Self {
+        Self::Single(Ensemble::single(model, conditioning))
+    }
 }

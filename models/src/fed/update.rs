@@ -109,6 +109,17 @@ pub enum Either {
     Model(Update<Whole>),
 }
 
+/// An update that says nothing: a zero change of weight one, whatever the board holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Silent(Delta<BackboneScope>);
+
+impl Silent {
+    /// Nothing, in the shape of `spec`.
+    pub fn new(spec: &Arc<ModelSpec>) -> Self {
+        Self(Delta(crate::params::Backbone::zeros(spec)))
+    }
+}
+
 /// What has a way off the board. Sealed: a head, a client's state or a statistic can't be given one.
 ///
 /// ```compile_fail
@@ -133,6 +144,7 @@ mod sealed {
     impl Sealed for super::Update<BackboneScope> {}
     impl Sealed for super::Update<Whole> {}
     impl Sealed for super::Either {}
+    impl Sealed for super::Silent {}
 }
 
 fn flat<S: Scope>(update: Update<S>, extent: Extent) -> Outgoing {
@@ -187,5 +199,17 @@ impl Uplink for Either {
             Extent::Backbone => typed(flat, spec).map(Self::Backbone),
             Extent::Model | Extent::Head => typed(flat, spec).map(Self::Model),
         }
+    }
+}
+
+impl Uplink for Silent {
+    fn discloses(&self) -> Disclosure {
+        Disclosure::Nothing
+    }
+    fn into_outgoing(self) -> Outgoing {
+        flat(Update::new(self.0, 1), Extent::Backbone)
+    }
+    fn from_outgoing(_: &Outgoing, spec: &Arc<ModelSpec>) -> Result<Self, FedError> {
+        Ok(Self::new(spec))
     }
 }
