@@ -7,5 +7,6 @@ pub mod id;
 pub mod infer;
 pub mod nn;
 pub mod params;
+pub mod round;
 pub mod tensor;
 pub mod wire;

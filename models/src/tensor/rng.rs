@@ -35,6 +35,8 @@ pub enum Purpose {
     Specialist = 13,
     /// The private delta's own phase.
     Private = 14,
+    /// Jitter of waits.
+    Backoff = 15,
     /// Anything a test needs.
     Test = 99,
 }

@@ -69,7 +69,7 @@ pub fn encode(codec: Codec, spec: &ModelSpec, extent: Extent, values: &[f32]) ->
 fn encode_entry(codec: Codec, entry: &Entry, values: &[f32], out: &mut Vec<u8>) {
     match (codec, row(entry)) {
         (Codec::Bf16, _) if entry.role != Role::Opaque => {
-            values.iter().for_each(|&v| out.extend_from_slice(&bf16(v).to_le_bytes()))
+            values.iter().for_each(|&v| out.extend_from_slice(&bf16(v).to_le_bytes()));
         }
         (Codec::Int8Row, Some(width)) => values.chunks_exact(width).for_each(|row| encode_row(row, out)),
         _ => values.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes())),

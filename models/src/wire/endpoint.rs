@@ -41,7 +41,7 @@ impl Endpoint {
         Method::Put,
         "/v1/update",
         true,
-        "header length u32, Envelope<UpdateHeader>, payload",
+        "session (2 × u32), header length u32, Envelope<UpdateHeader>, payload",
         "Envelope<Receipt>",
     );
     /// A task refused.

@@ -84,10 +84,6 @@ pub struct Poll {
 
 /// The answer to a poll.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one value at a time; boxing would put an allocation on the wire path"
-)]
 pub enum Answer {
     /// Train.
     Task(Task),

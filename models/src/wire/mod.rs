@@ -16,7 +16,9 @@ pub use message::{
     PartRef, Parts, Poll, Receipt, Session, Task, Why,
 };
 pub use reject::{Advice, Reject};
-pub use update::{UpdateHeader, open_update, seal_update, split_update};
+pub use update::{
+    UpdateHeader, open_update, seal_update, split_submit, split_update, submit_body, submit_cap,
+};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -55,16 +55,18 @@ fn exact_codecs_are_exact_and_the_others_stay_within_half_a_step() {
 fn an_update_comes_back_and_its_bytes_are_frozen() {
     let spec = spec();
     let out = outgoing(Extent::Model, &spec, 1.0);
-    let bytes = seal_update(SESSION, RoundId(7), Codec::F32, &spec, &out).unwrap();
+    let bytes = seal_update(RoundId(7), Codec::F32, &spec, &out).unwrap();
     let (header, back) = open_update(&bytes, &spec).unwrap();
-    assert_eq!((header.round, header.session, back), (RoundId(7), SESSION, out));
-    assert_eq!(&bytes[..16], &[11, 0, 0, 0, 1, 0, 3, 9, 7, 1, 0, 156, 3, 1, 0, 0]);
+    assert_eq!((header.round, back), (RoundId(7), out));
+    let body = submit_body(SESSION, &bytes);
+    assert_eq!(split_submit(&body).unwrap(), (SESSION, &bytes[..]));
+    assert_eq!(&bytes[..12], &[9, 0, 0, 0, 1, 0, 7, 1, 0, 156, 3, 1]);
 }
 
 #[test]
 fn what_is_wrong_with_an_update_is_named() {
     let spec = spec();
-    let seal = |out: &Outgoing| seal_update(SESSION, RoundId(0), Codec::F32, &spec, out).unwrap();
+    let seal = |out: &Outgoing| seal_update(RoundId(0), Codec::F32, &spec, out).unwrap();
     let bytes = seal(&outgoing(Extent::Backbone, &spec, 1.0));
     assert!(matches!(open_update(&bytes[..bytes.len() - 1], &spec), Err(Reject::WrongLength { .. })));
     assert_eq!(open_update(&bytes[..3], &spec).unwrap_err(), Reject::Malformed);
@@ -103,7 +105,7 @@ proptest! {
     #[test]
     fn a_flipped_byte_never_gives_a_number_that_is_not_finite(at in 0_usize..2000, with in any::<u8>()) {
         let spec = spec();
-        let mut bytes = seal_update(SESSION, RoundId(1), Codec::Int8Row, &spec, &outgoing(Extent::Model, &spec, 0.3)).unwrap();
+        let mut bytes = seal_update(RoundId(1), Codec::Int8Row, &spec, &outgoing(Extent::Model, &spec, 0.3)).unwrap();
         let at = at % bytes.len();
         bytes[at] = with;
         if let Ok((_, out)) = open_update(&bytes, &spec) {

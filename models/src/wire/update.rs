@@ -1,4 +1,7 @@
-//! An update on the wire: header length, header, payload.
+//! An update on the wire: who sends it, then the sealed update: header length, header, payload.
+//!
+//! The sealed part doesn't name the session, so that a board that restarts sends the very same bytes again and the
+//! host, which names updates by the hash of these bytes, knows them.
 use super::{Codec, Envelope, HEADER_CAP, Reject, Session, codec, from_bytes, to_bytes};
 use crate::fed::{Extent, Outgoing, Start};
 use crate::id::RoundId;
@@ -8,8 +11,6 @@ use serde::{Deserialize, Serialize};
 /// What an update says of itself.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct UpdateHeader {
-    /// Who sends it.
-    pub session: Session,
     /// The round it belongs to.
     pub round: RoundId,
     /// What it covers.
@@ -31,29 +32,41 @@ const SAMPLES_CAP: u32 = 1 << 24;
 ///
 /// # Errors
 /// [`Reject::TooLarge`] if the header doesn't fit, which its type excludes.
-pub fn seal_update(
-    session: Session,
-    round: RoundId,
-    how: Codec,
-    spec: &ModelSpec,
-    out: &Outgoing,
-) -> Result<Vec<u8>, Reject> {
+pub fn seal_update(round: RoundId, how: Codec, spec: &ModelSpec, out: &Outgoing) -> Result<Vec<u8>, Reject> {
     let prototype = !out.prototype().is_empty();
     let (extent, samples, start) = (out.extent(), out.samples(), out.start());
-    let header = to_bytes(&Envelope::new(UpdateHeader {
-        session,
-        round,
-        extent,
-        codec: how,
-        samples,
-        start,
-        prototype,
-    }))?;
+    let header =
+        to_bytes(&Envelope::new(UpdateHeader { round, extent, codec: how, samples, start, prototype }))?;
     let mut bytes = (header.len() as u32).to_le_bytes().to_vec();
     bytes.extend_from_slice(&header);
     bytes.extend(codec::encode(how, spec, extent, out.values()));
     bytes.extend(super::part_bytes(out.prototype()));
     Ok(bytes)
+}
+
+/// The body of [`super::Endpoint::UPDATE`]: the session's epoch and nonce, then the sealed update.
+pub fn submit_body(session: Session, sealed: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(8 + sealed.len());
+    body.extend_from_slice(&session.epoch.to_le_bytes());
+    body.extend_from_slice(&session.nonce.to_le_bytes());
+    body.extend_from_slice(sealed);
+    body
+}
+
+/// Separates the session from the sealed update.
+///
+/// # Errors
+/// [`Reject::Malformed`].
+pub fn split_submit(body: &[u8]) -> Result<(Session, &[u8]), Reject> {
+    let (epoch, rest) = body.split_first_chunk::<4>().ok_or(Reject::Malformed)?;
+    let (nonce, sealed) = rest.split_first_chunk::<4>().ok_or(Reject::Malformed)?;
+    Ok((Session { epoch: u32::from_le_bytes(*epoch), nonce: u32::from_le_bytes(*nonce) }, sealed))
+}
+
+/// Most bytes that the body of an update of this extent can have.
+pub fn submit_cap(how: Codec, spec: &ModelSpec, extent: Extent) -> usize {
+    let prototype = 4 * spec.head_weight().map_or(0, |e| e.range.len());
+    8 + 4 + HEADER_CAP + codec::encoded_len(how, spec, extent) + prototype
 }
 
 /// Separates header and payload without looking at the payload.
