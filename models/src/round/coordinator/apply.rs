@@ -1,0 +1,88 @@
+//! How events change the state: live and in replay alike.
+use super::Coordinator;
+use crate::id::{ClientId, RoundId};
+use crate::round::Millis;
+use crate::round::event::{Event, Published};
+use crate::round::phase::{Collecting, Outcome, Phase};
+
+impl Coordinator {
+    /// The only place where state changes.
+    pub(super) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Enrolled { client } => {
+                self.boards.entry(*client).or_default();
+            }
+            Event::Revoked { client } => self.revoked(*client),
+            Event::Session { client, session } => {
+                self.boards.entry(*client).or_default().session = Some(*session);
+            }
+            Event::Ready { published } => self.publish(published, Phase::Gathering { not_before: Millis(0) }),
+            Event::Opened { round, attempt, cohort, deadline } => {
+                self.round = *round;
+                let cohort = cohort.iter().map(|id| (*id, Outcome::Awaited)).collect();
+                self.phase = Phase::Collecting(Collecting { attempt: *attempt, cohort, deadline: *deadline });
+            }
+            Event::Accepted { round, client, update } => {
+                self.note(*client, Outcome::Accepted(*update));
+                self.boards.entry(*client).or_default().last = Some((*round, *update));
+            }
+            Event::Declined { client, .. } => self.note(*client, Outcome::Declined),
+            Event::Closed { .. } => self.closed(),
+            Event::Folded { round, published } => self.folded(*round, published),
+            Event::Failed { again, .. } => self.failed(*again),
+            Event::Finished { published } => self.publish(published, Phase::Finished),
+        }
+    }
+
+    pub(super) fn revoked(&mut self, client: ClientId) {
+        self.boards.entry(client).or_default().revoked = true;
+        if let Phase::Collecting(open) = &mut self.phase {
+            open.cohort.remove(&client);
+        }
+    }
+
+    pub(super) fn note(&mut self, client: ClientId, outcome: Outcome) {
+        if let Phase::Collecting(open) = &mut self.phase {
+            open.cohort.insert(client, outcome);
+        }
+    }
+
+    pub(super) fn publish(&mut self, published: &Published, phase: Phase) {
+        self.published = Some(published.clone());
+        self.phase = phase;
+        self.dispatched = false;
+    }
+
+    pub(super) fn closed(&mut self) {
+        if let Phase::Collecting(open) = &self.phase {
+            self.phase = Phase::Aggregating(open.clone());
+            self.dispatched = false;
+        }
+    }
+
+    pub(super) fn folded(&mut self, round: RoundId, published: &Published) {
+        if let Phase::Aggregating(closed) = &self.phase {
+            self.previous = closed.cohort.keys().copied().collect();
+        }
+        (self.round, self.attempt, self.failures) = (round.next(), 0, 0);
+        self.published = Some(published.clone());
+        self.publish(published, self.ready(Millis(0)));
+    }
+
+    pub(super) fn failed(&mut self, again: Millis) {
+        self.failures += 1;
+        self.attempt += 1;
+        self.dispatched = false;
+        let stalled = self.failures >= self.policy.max_failures;
+        self.phase = if stalled { Phase::Stalled } else { self.ready(again) };
+    }
+
+    /// Where a run goes on when nothing is open.
+    pub(super) fn ready(&self, not_before: Millis) -> Phase {
+        match self.published {
+            None => Phase::Preparing,
+            Some(_) if self.round.0 >= self.policy.rounds => Phase::Finishing,
+            Some(_) => Phase::Gathering { not_before },
+        }
+    }
+}
