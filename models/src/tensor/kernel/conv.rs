@@ -89,10 +89,6 @@ fn conv_row(
 
 /// The input gradient of a convolution with strides of 1: `grad` is [`ConvGeometry::input_grad`] of the forward geometry, `dy`
 /// the bordered output gradient, `packed` from [`super::pack_conv_flipped`]. Overwrites rows `rows` of `dx`, as [`conv_forward`].
-#[expect(
-    clippy::too_many_arguments,
-    reason = "operands of one product; a struct would only be taken apart again"
-)]
 pub fn conv_input_grad(
     isa: Isa,
     grad: &ConvGeometry,

@@ -81,7 +81,6 @@ fn grad_sums_body(g: &[f32], y: &[f32], sum: &mut [f32], product: &mut [f32]) {
 }
 
 /// Clears `g` where the activation `scale[c]·y + shift[c]` isn't positive, then sums as [`grad_sums`].
-#[expect(clippy::too_many_arguments, reason = "one slice per channel and one per pixel, all different")]
 pub fn relu_grad_sums(
     isa: Isa,
     g: &mut [f32],

@@ -78,7 +78,6 @@ fn relu_max(y: [f32; 4]) -> (f32, u8) {
 }
 
 /// [`relu_max_pool2`] of `scale[c]·y + shift[c]`, without storing that.
-#[expect(clippy::too_many_arguments, reason = "one slice per channel and one per pixel, all different")]
 pub fn bn_relu_max_pool2(
     isa: Isa,
     row: PoolRow,
@@ -216,7 +215,6 @@ fn pool_channel_sums_body(g: &[f32], argmax: &[u8], sum: &mut [f32]) {
 
 /// [`super::grad_sums`] through the pooling: `sum[c] += Σ g`, `product[c] += Σ g·y` with `y` of the winner, over the outputs
 /// that the ReLU let through.
-#[expect(clippy::too_many_arguments, reason = "operands of a fused pass, all different")]
 pub fn pool_grad_sums(
     isa: Isa,
     row: PoolRow,

@@ -251,9 +251,9 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(
             unsafe {
                 let to = out.add(i * t.out_row + v * S::LANES);
                 if v + 1 == NV && lanes < S::LANES {
-                    S::store_part(to, value, lanes)
+                    S::store_part(to, value, lanes);
                 } else {
-                    S::store(to, value)
+                    S::store(to, value);
                 }
             }
         }
@@ -332,6 +332,7 @@ unsafe fn dot_step<S: Simd, const M: usize, const N: usize, const W: usize>(
     a: [*const f32; M],
     b: [*const f32; N],
 ) {
+    #[expect(clippy::needless_range_loop, reason = "`w` also indexes the inner arrays")]
     for w in 0..W {
         // SAFETY: `w * S::LANES` stays below `MAX_LANES`.
         unsafe {
