@@ -10,7 +10,10 @@ use std::ops::Range;
 /// `x` is the whole bordered input plane of one sample. `out[0]` is channel 0 of pixel (`rows.start`, 0), rows are
 /// `out_row_pitch` floats apart: a caller can take a band of rows, pool it while it is in the cache, and go on; or write into
 /// the interior of a bordered plane. Other floats of `out` stay as they are.
-#[expect(clippy::too_many_arguments, reason = "operands of one product; a struct would only be taken apart again")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "operands of one product; a struct would only be taken apart again"
+)]
 pub fn conv_forward(
     isa: Isa,
     geo: &ConvGeometry,
@@ -24,7 +27,11 @@ pub fn conv_forward(
     geo.check();
     assert!(rows.start <= rows.end && rows.end <= geo.out_h, "rows {rows:?} of {} output rows", geo.out_h);
     assert!(x.len() >= geo.plane_len(rows.end), "input plane of {} floats for {geo:?}", x.len());
-    assert!(out.len() >= geo.output_len(rows.len(), out_row_pitch), "output of {} floats for {geo:?}", out.len());
+    assert!(
+        out.len() >= geo.output_len(rows.len(), out_row_pitch),
+        "output of {} floats for {geo:?}",
+        out.len()
+    );
     assert_eq!(packed.len(), packed_len(isa, geo), "packed weights of a convolution");
     assert!(bias.is_none_or(|bias| bias.len() == geo.co), "bias of a convolution");
     for panel in isa.table().panels(geo.co) {
@@ -82,7 +89,6 @@ fn conv_row(
 
 /// The input gradient of a convolution with strides of 1: `grad` is [`ConvGeometry::input_grad`] of the forward geometry, `dy`
 /// the bordered output gradient, `packed` from [`super::pack_conv_flipped`]. Overwrites rows `rows` of `dx`, as [`conv_forward`].
-#[expect(clippy::too_many_arguments, reason = "operands of one product; a struct would only be taken apart again")]
 pub fn conv_input_grad(
     isa: Isa,
     grad: &ConvGeometry,
@@ -110,7 +116,11 @@ pub fn conv_input_grad_scatter(
 ) {
     geo.check();
     assert!(dx.len() >= geo.plane_len(geo.out_h), "input gradient of {} floats for {geo:?}", dx.len());
-    assert!(dy.len() >= geo.output_len(geo.out_h, dy_row_pitch), "output gradient of {} floats for {geo:?}", dy.len());
+    assert!(
+        dy.len() >= geo.output_len(geo.out_h, dy_row_pitch),
+        "output gradient of {} floats for {geo:?}",
+        dy.len()
+    );
     assert_eq!(packed.len(), packed_flipped_len(isa, geo), "flipped weights of a convolution");
     let window = geo.kh * geo.kw;
     for panel in isa.table().panels(geo.ci) {

@@ -43,7 +43,10 @@ impl ConvGeometry {
     /// With `p` rows of padding the gradient plane needs a border of `kh - 1 - p` rows (columns likewise); `in_h` x `in_w` is
     /// the input without padding, and `dy_pitch` the row of the gradient plane.
     pub fn input_grad(&self, in_h: usize, in_w: usize, dy_pitch: usize) -> Self {
-        assert!(self.stride_h == 1 && self.stride_w == 1, "an input gradient as a convolution needs strides of 1");
+        assert!(
+            self.stride_h == 1 && self.stride_w == 1,
+            "an input gradient as a convolution needs strides of 1"
+        );
         Self {
             out_h: in_h,
             out_w: in_w,
@@ -63,7 +66,7 @@ impl ConvGeometry {
 
     /// Floats of an input plane that output rows `0..rows` read.
     pub(super) fn plane_len(&self, rows: usize) -> usize {
-        if rows == 0 || self.out_w == 0 {
+        if rows == 0 {
             return 0;
         }
         let row = (rows - 1) * self.stride_h + self.kh - 1;
@@ -73,12 +76,13 @@ impl ConvGeometry {
 
     /// Floats of an output of `rows` rows that are `row_pitch` apart.
     pub(super) fn output_len(&self, rows: usize, row_pitch: usize) -> usize {
-        if rows == 0 || self.out_w == 0 { 0 } else { (rows - 1) * row_pitch + (self.out_w - 1) * self.y_pixel + self.co }
+        if rows == 0 { 0 } else { (rows - 1) * row_pitch + (self.out_w - 1) * self.y_pixel + self.co }
     }
 
     /// Panics with the reason if a count is zero or pixels overlap.
     pub(super) fn check(&self) {
-        assert!(self.ci > 0 && self.co > 0 && self.kh > 0 && self.kw > 0, "an empty convolution: {self:?}");
+        let counts = [self.ci, self.co, self.kh, self.kw, self.out_w];
+        assert!(counts.iter().all(|&n| n > 0), "an empty convolution: {self:?}");
         assert!(self.stride_h > 0 && self.stride_w > 0, "a convolution stride of zero: {self:?}");
         assert!(self.x_pixel >= self.ci && self.y_pixel >= self.co, "pixels overlap: {self:?}");
     }

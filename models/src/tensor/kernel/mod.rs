@@ -46,11 +46,10 @@ pub use linear::{linear_forward, linear_input_grad, linear_weight_grad};
 pub use norm::{
     BnBackward, bn_backward, channel_sums, grad_sums, relu_grad_sums, scale_shift, scale_shift_relu,
 };
-pub use pack::{
-    pack_conv, pack_conv_flipped, packed_flipped_len, packed_len, unpack_weight_grad, weight_grad_len,
-};
+pub use pack::{pack_conv, pack_conv_flipped, packed_flipped_len, packed_len, unpack_weight_grad};
 pub use pointwise::{SgdStep, add_channels, axpy, relu, relu_backward, sgd_momentum};
 pub use pool::{
-    POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, pool_channel_sums, pool_grad_sums, relu_max_pool2, unpool2,
+    POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, pool_channel_sums, pool_grad_sums, relu_max_pool2,
+    unpool2,
 };
 pub use weight_grad::conv_weight_grad;

@@ -25,12 +25,14 @@ impl Simd for Neon {
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> float32x4_t {
-        vdupq_n_f32(x)
+        // SAFETY: NEON is in every AArch64 CPU.
+        unsafe { vdupq_n_f32(x) }
     }
 
     #[inline(always)]
     unsafe fn fma(a: float32x4_t, b: float32x4_t, c: float32x4_t) -> float32x4_t {
-        vfmaq_f32(c, a, b)
+        // SAFETY: NEON is in every AArch64 CPU.
+        unsafe { vfmaq_f32(c, a, b) }
     }
 }
 

@@ -12,11 +12,6 @@ pub fn packed_flipped_len(isa: Isa, geo: &ConvGeometry) -> usize {
     geo.kh * geo.kw * geo.co * geo.ci.next_multiple_of(isa.lanes())
 }
 
-/// Floats of the buffer that [`super::conv_weight_grad`] accumulates in: `[kh][kw][ci][co]`, `co` rounded up to whole vectors.
-pub fn weight_grad_len(isa: Isa, geo: &ConvGeometry) -> usize {
-    packed_len(isa, geo)
-}
-
 /// Packs weights `[co][ci][kh][kw]` for [`super::conv_forward`]: panels of output channels, each `[kh][kw][ci][channels]`, padded
 /// with zeros.
 pub fn pack_conv(isa: Isa, geo: &ConvGeometry, w: &[f32], packed: &mut [f32]) {
@@ -81,16 +76,16 @@ fn pack_panels(
     }
 }
 
-/// Adds a packed weight gradient to `grad`, `[co][ci][kh][kw]`.
-pub fn unpack_weight_grad(isa: Isa, geo: &ConvGeometry, packed: &[f32], grad: &mut [f32]) {
+/// Adds a weight gradient `[kh][kw][ci][co]`, from [`super::conv_weight_grad`], to `grad`, `[co][ci][kh][kw]`.
+pub fn unpack_weight_grad(geo: &ConvGeometry, packed: &[f32], grad: &mut [f32]) {
     geo.check();
-    assert_eq!(packed.len(), weight_grad_len(isa, geo), "packed weight gradient of a convolution");
+    assert_eq!(packed.len(), geo.taps() * geo.co, "packed weight gradient of a convolution");
     assert_eq!(grad.len(), geo.taps() * geo.co, "weight gradient of a convolution");
-    let (window, row) = (geo.kh * geo.kw, geo.co.next_multiple_of(isa.lanes()));
+    let window = geo.kh * geo.kw;
     for (o, filter) in grad.chunks_exact_mut(geo.taps()).enumerate() {
         for (c, window) in filter.chunks_exact_mut(window).enumerate() {
             for (tap, g) in window.iter_mut().enumerate() {
-                *g += packed[(tap * geo.ci + c) * row + o];
+                *g += packed[(tap * geo.ci + c) * geo.co + o];
             }
         }
     }

@@ -28,8 +28,8 @@ pub(super) trait Simd {
         let mut lanes = [0.0f32; MAX_LANES];
         // SAFETY: the caller vouches for `n <= LANES` floats at `from`; `lanes` holds `LANES`.
         unsafe {
-            for i in 0..n.min(Self::LANES) {
-                lanes[i] = *from.add(i);
+            for (i, lane) in lanes.iter_mut().enumerate().take(n) {
+                *lane = *from.add(i);
             }
             Self::load(lanes.as_ptr())
         }
@@ -42,8 +42,8 @@ pub(super) trait Simd {
         // SAFETY: `lanes` holds `LANES`; the caller vouches for `n <= LANES` floats at `to`.
         unsafe {
             Self::store(lanes.as_mut_ptr(), v);
-            for i in 0..n.min(Self::LANES) {
-                *to.add(i) = lanes[i];
+            for (i, lane) in lanes.iter().enumerate().take(n) {
+                *to.add(i) = *lane;
             }
         }
     }

@@ -40,7 +40,7 @@ pub(super) struct Tile<'a> {
 /// the last vector that exist in `out`.
 pub(super) type TileFn = unsafe fn(&mut Tile<'_>, usize);
 
-/// The largest offset that `steps` (count, stride) reach, or `None` if a count is zero.
+/// The largest offset that `steps` (count, stride) reach; no count may be zero.
 fn reach(steps: [(usize, usize); 3]) -> usize {
     steps.iter().fold(0, |sum, &(count, stride)| sum.saturating_add((count - 1).saturating_mul(stride)))
 }
@@ -57,6 +57,28 @@ impl Tile<'_> {
         let a = reach([(self.segs, self.a_seg), (self.len, self.a_step), (rows, self.a_row)]);
         let b = reach([(self.segs, self.b_seg), (self.len, self.b_step), (1, 0)]);
         a < self.a.len() && b.saturating_add(width) <= self.b.len()
+    }
+}
+
+/// The widest panel in floats, and the rows of [`PaddedRows`].
+const MAX_PANEL: usize = 2 * MAX_LANES;
+pub(super) const PADDED_ROWS: usize = 64;
+
+/// A panel's rows of `b` copied next to each other with zeros after the last channel, for the panel whose last vector would
+/// read past the end of a row.
+pub(super) struct PaddedRows([f32; PADDED_ROWS * MAX_PANEL]);
+
+impl PaddedRows {
+    pub(super) fn new() -> Self {
+        Self([0.0; PADDED_ROWS * MAX_PANEL])
+    }
+
+    /// Takes the panel's channels of rows that are `step` apart; `b` starts at the first of `n` rows.
+    pub(super) fn fill(&mut self, panel: &Panel, b: &[f32], step: usize, n: usize) -> &[f32] {
+        for (i, row) in self.0.chunks_exact_mut(panel.padded).take(n).enumerate() {
+            row[..panel.channels].copy_from_slice(&b[i * step + panel.start..][..panel.channels]);
+        }
+        &self.0[..n * panel.padded]
     }
 }
 
@@ -105,7 +127,11 @@ impl Table {
     }
 
     /// Cuts `n` rows into tiles of a [`Table::pixels`] call.
-    pub(super) fn pixel_strips(&self, panel: &Panel, n: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+    pub(super) fn pixel_strips(
+        &self,
+        panel: &Panel,
+        n: usize,
+    ) -> impl Iterator<Item = (usize, usize)> + use<> {
         strips(n, self.widths[panel.width].pixels.len())
     }
 
@@ -122,10 +148,10 @@ impl Table {
         unsafe { self.widths[panel.width].pixels[rows - 1](tile, lanes) }
     }
 
-    /// Runs a tile of `rows` rows that are neighbours in `a`; `out` has the panel's padding.
-    pub(super) fn taps(&self, panel: &Panel, rows: usize, stored: usize, tile: &mut Tile<'_>) {
-        assert!(tile.a_row == 1 && tile.fits(rows, panel.padded, stored), "tile outside its slices");
-        let lanes = stored + self.lanes - panel.padded;
+    /// Runs a tile of `rows` rows that are neighbours in `a`, and writes the channels that exist.
+    pub(super) fn taps(&self, panel: &Panel, rows: usize, tile: &mut Tile<'_>) {
+        assert!(tile.a_row == 1 && tile.fits(rows, panel.padded, panel.channels), "tile outside its slices");
+        let lanes = panel.channels + self.lanes - panel.padded;
         // SAFETY: as in `pixels`.
         unsafe { self.widths[panel.width].taps[rows - 1](tile, lanes) }
     }
@@ -213,14 +239,22 @@ unsafe fn start<S: Simd, const MR: usize, const NV: usize>(t: &Tile<'_>, lanes: 
 /// # Safety
 /// As [`run`].
 #[inline(always)]
-unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(t: &mut Tile<'_>, lanes: usize, acc: &[[S::V; NV]; MR]) {
+unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(
+    t: &mut Tile<'_>,
+    lanes: usize,
+    acc: &[[S::V; NV]; MR],
+) {
     let out = t.out.as_mut_ptr();
     for (i, row) in acc.iter().enumerate() {
         for (v, &value) in row.iter().enumerate() {
             // SAFETY: `Tile::fits` has bounded row `i` of `out`.
             unsafe {
                 let to = out.add(i * t.out_row + v * S::LANES);
-                if v + 1 == NV && lanes < S::LANES { S::store_part(to, value, lanes) } else { S::store(to, value) }
+                if v + 1 == NV && lanes < S::LANES {
+                    S::store_part(to, value, lanes);
+                } else {
+                    S::store(to, value);
+                }
             }
         }
     }
@@ -243,9 +277,11 @@ pub(super) type DotFn = unsafe fn(&mut Dot<'_>, usize, usize);
 
 impl Dot<'_> {
     fn fits(&self, rows: usize, columns: usize) -> bool {
-        let inputs = self.a.len() >= rows.saturating_mul(self.k) && self.b.len() >= columns.saturating_mul(self.k);
+        let inputs =
+            self.a.len() >= rows.saturating_mul(self.k) && self.b.len() >= columns.saturating_mul(self.k);
         let bias = self.bias.is_none_or(|bias| bias.len() >= columns);
-        let out = rows == 0 || (rows - 1).saturating_mul(self.out_row).saturating_add(columns) <= self.out.len();
+        let out =
+            rows == 0 || (rows - 1).saturating_mul(self.out_row).saturating_add(columns) <= self.out.len();
         inputs && bias && out
     }
 }
@@ -253,7 +289,11 @@ impl Dot<'_> {
 /// # Safety
 /// The CPU has `S`, `W * S::LANES` is [`MAX_LANES`], and the block is inside the matrix that `Dot::fits` has checked.
 #[inline(always)]
-pub(super) unsafe fn dot<S: Simd, const M: usize, const N: usize, const W: usize>(d: &mut Dot<'_>, i: usize, j: usize) {
+pub(super) unsafe fn dot<S: Simd, const M: usize, const N: usize, const W: usize>(
+    d: &mut Dot<'_>,
+    i: usize,
+    j: usize,
+) {
     // SAFETY: see above; a tail shorter than sixteen floats is read from zero-padded copies.
     unsafe {
         let (a, b) = (d.a.as_ptr().add(i * d.k), d.b.as_ptr().add(j * d.k));
@@ -261,11 +301,19 @@ pub(super) unsafe fn dot<S: Simd, const M: usize, const N: usize, const W: usize
         let whole = d.k - d.k % MAX_LANES;
         for p in (0..whole).step_by(MAX_LANES) {
             let (a, b) = (a.add(p), b.add(p));
-            dot_step::<S, M, N, W>(&mut acc, std::array::from_fn(|i| a.add(i * d.k)), std::array::from_fn(|j| b.add(j * d.k)));
+            dot_step::<S, M, N, W>(
+                &mut acc,
+                std::array::from_fn(|i| a.add(i * d.k)),
+                std::array::from_fn(|j| b.add(j * d.k)),
+            );
         }
         if whole < d.k {
             let (a, b) = (dot_tail::<M>(d.a, i, d.k), dot_tail::<N>(d.b, j, d.k));
-            dot_step::<S, M, N, W>(&mut acc, std::array::from_fn(|i| a[i].as_ptr()), std::array::from_fn(|j| b[j].as_ptr()));
+            dot_step::<S, M, N, W>(
+                &mut acc,
+                std::array::from_fn(|i| a[i].as_ptr()),
+                std::array::from_fn(|j| b[j].as_ptr()),
+            );
         }
         for (r, row) in acc.iter().enumerate() {
             for (c, sum) in row.iter().enumerate() {
@@ -284,6 +332,7 @@ unsafe fn dot_step<S: Simd, const M: usize, const N: usize, const W: usize>(
     a: [*const f32; M],
     b: [*const f32; N],
 ) {
+    #[expect(clippy::needless_range_loop, reason = "`w` also indexes the inner arrays")]
     for w in 0..W {
         // SAFETY: `w * S::LANES` stays below `MAX_LANES`.
         unsafe {
@@ -347,7 +396,7 @@ macro_rules! tile_table {
         }
         impl $simd {
             /// The kernels compiled for this instruction set.
-            pub(super) const TABLE: Table = Table {
+            pub(in crate::tensor::kernel) const TABLE: Table = Table {
                 level: $level,
                 lanes: <$simd as Simd>::LANES,
                 widths: &[$(tile::Width { vectors: $nv, pixels: &[$(pixels::<$mr, $nv>),*], taps: &[$(taps::<$mr, $nv>),*] }),*],

@@ -31,12 +31,14 @@ impl Simd for Sse2 {
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> __m128 {
-        _mm_set1_ps(x)
+        // SAFETY: SSE2 is in every x86-64 CPU.
+        unsafe { _mm_set1_ps(x) }
     }
 
     #[inline(always)]
     unsafe fn fma(a: __m128, b: __m128, c: __m128) -> __m128 {
-        _mm_add_ps(_mm_mul_ps(a, b), c)
+        // SAFETY: SSE2 is in every x86-64 CPU.
+        unsafe { _mm_add_ps(_mm_mul_ps(a, b), c) }
     }
 }
 

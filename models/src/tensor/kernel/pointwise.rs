@@ -1,0 +1,106 @@
+//! Element by element: activations, sums over samples, and the step of the optimiser.
+use super::dispatch::vectorised;
+use super::isa::Isa;
+
+/// `x = max(x, 0)`; a NaN stays.
+pub fn relu(isa: Isa, x: &mut [f32]) {
+    vectorised!(isa, relu_body(x: &mut [f32]));
+}
+
+#[inline(always)]
+fn relu_body(x: &mut [f32]) {
+    for x in x {
+        *x = if *x < 0.0 { 0.0 } else { *x };
+    }
+}
+
+/// Clears `dy` where the activation `y` (or its input) isn't positive.
+pub fn relu_backward(isa: Isa, y: &[f32], dy: &mut [f32]) {
+    assert_eq!(y.len(), dy.len(), "activations and their gradients");
+    vectorised!(isa, relu_backward_body(y: &[f32], dy: &mut [f32]));
+}
+
+#[inline(always)]
+fn relu_backward_body(y: &[f32], dy: &mut [f32]) {
+    for (dy, y) in dy.iter_mut().zip(y) {
+        *dy = if *y <= 0.0 { 0.0 } else { *dy };
+    }
+}
+
+/// `y += a · x`.
+pub fn axpy(isa: Isa, a: f32, x: &[f32], y: &mut [f32]) {
+    assert_eq!(x.len(), y.len(), "operands of axpy");
+    vectorised!(isa, axpy_body(a: f32, x: &[f32], y: &mut [f32]));
+}
+
+#[inline(always)]
+fn axpy_body(a: f32, x: &[f32], y: &mut [f32]) {
+    for (y, x) in y.iter_mut().zip(x) {
+        *y += a * x;
+    }
+}
+
+/// `sum[c] += Σ x[pixel][c]`, pixel after pixel: the gradient of a bias, among others.
+pub fn add_channels(isa: Isa, x: &[f32], sum: &mut [f32]) {
+    assert!(
+        !sum.is_empty() && x.len().is_multiple_of(sum.len()),
+        "{} floats in pixels of {}",
+        x.len(),
+        sum.len()
+    );
+    vectorised!(isa, add_channels_body(x: &[f32], sum: &mut [f32]));
+}
+
+#[inline(always)]
+fn add_channels_body(x: &[f32], sum: &mut [f32]) {
+    for pixel in x.chunks_exact(sum.len()) {
+        for (sum, x) in sum.iter_mut().zip(pixel) {
+            *sum += x;
+        }
+    }
+}
+
+/// One step of stochastic gradient descent, as PyTorch defines it: `v = momentum·v + g + weight_decay·w`, then `w -= lr·v`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SgdStep {
+    /// Learning rate.
+    pub lr: f32,
+    /// Share of the old velocity that stays.
+    pub momentum: f32,
+    /// Pull towards zero.
+    pub weight_decay: f32,
+}
+
+/// Applies a step to weights `w` with velocity `v`. The gradient is the sum of `lanes`, added from the first to the last.
+pub fn sgd_momentum(isa: Isa, step: SgdStep, w: &mut [f32], v: &mut [f32], lanes: &[&[f32]]) {
+    assert_eq!(w.len(), v.len(), "weights and velocity");
+    assert!(lanes.iter().all(|lane| lane.len() == w.len()), "weights and gradients");
+    vectorised!(isa, sgd_body(step: SgdStep, w: &mut [f32], v: &mut [f32], lanes: &[&[f32]]));
+}
+
+/// Weights whose summed gradient is kept on the stack.
+const SGD_BLOCK: usize = 512;
+
+#[inline(always)]
+fn sgd_body(step: SgdStep, w: &mut [f32], v: &mut [f32], lanes: &[&[f32]]) {
+    let mut sum = [0.0f32; SGD_BLOCK];
+    for (block, (w, v)) in w.chunks_mut(SGD_BLOCK).zip(v.chunks_mut(SGD_BLOCK)).enumerate() {
+        let sum = &mut sum[..w.len()];
+        sum_lanes(lanes, block * SGD_BLOCK, sum);
+        for ((w, v), g) in w.iter_mut().zip(v).zip(sum) {
+            *v = step.momentum * *v + (*g + step.weight_decay * *w);
+            *w -= step.lr * *v;
+        }
+    }
+}
+
+#[inline(always)]
+fn sum_lanes(lanes: &[&[f32]], from: usize, sum: &mut [f32]) {
+    let Some((first, rest)) = lanes.split_first() else { return sum.fill(0.0) };
+    sum.copy_from_slice(&first[from..][..sum.len()]);
+    for lane in rest {
+        for (sum, g) in sum.iter_mut().zip(&lane[from..]) {
+            *sum += g;
+        }
+    }
+}

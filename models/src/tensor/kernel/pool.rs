@@ -1,0 +1,256 @@
+//! ReLU and 2x2 max-pooling in one pass over two rows, and the way back.
+//!
+//! The forward pass keeps one byte per output: which of the four inputs won, or [`POOL_CUT`].
+use super::dispatch::vectorised;
+use super::isa::Isa;
+use super::norm::BnBackward;
+
+/// In place of a winner's index: the ReLU cut the output, and no input gets a gradient.
+pub const POOL_CUT: u8 = 4;
+
+/// Two neighbouring rows of a channel-last plane and the row that pooling makes of them. An odd last column is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolRow {
+    /// Columns before pooling.
+    pub width: usize,
+    /// Channels.
+    pub channels: usize,
+    /// From the first of the two rows to the second, in floats.
+    pub pitch: usize,
+}
+
+impl PoolRow {
+    /// Floats (and bytes) of the pooled row.
+    pub fn pooled_len(&self) -> usize {
+        self.width / 2 * self.channels
+    }
+
+    /// Floats from the start of the first row to the end of the second.
+    pub fn pair_len(&self) -> usize {
+        self.pitch + self.width * self.channels
+    }
+
+    fn check(&self, pair: usize, pooled: usize, argmax: usize) {
+        assert!(self.channels > 0 && self.pitch >= self.width * self.channels, "rows overlap: {self:?}");
+        assert!(pair >= self.pair_len(), "two rows of {pair} floats for {self:?}");
+        assert!(
+            pooled == self.pooled_len() && argmax == pooled,
+            "pooled row of {pooled} and {argmax} for {self:?}"
+        );
+    }
+
+    /// Offsets of the four inputs of output column `x`.
+    #[inline(always)]
+    fn corners(&self, x: usize) -> [usize; 4] {
+        let left = 2 * x * self.channels;
+        [left, left + self.channels, self.pitch + left, self.pitch + left + self.channels]
+    }
+}
+
+/// `out = max(0, the four inputs)`; of equal inputs the first wins.
+pub fn relu_max_pool2(isa: Isa, row: PoolRow, y: &[f32], out: &mut [f32], argmax: &mut [u8]) {
+    row.check(y.len(), out.len(), argmax.len());
+    vectorised!(isa, relu_max_pool2_body(row: PoolRow, y: &[f32], out: &mut [f32], argmax: &mut [u8]));
+}
+
+#[inline(always)]
+fn relu_max_pool2_body(row: PoolRow, y: &[f32], out: &mut [f32], argmax: &mut [u8]) {
+    let c = row.channels;
+    for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
+        let [y0, y1, y2, y3] = row.corners(x).map(|at| &y[at..][..c]);
+        for j in 0..c {
+            (out[j], argmax[j]) = relu_max([y0[j], y1[j], y2[j], y3[j]]);
+        }
+    }
+}
+
+/// The largest of four, or zero, and which one it is. Selects, not branches: this is the inner loop.
+#[inline(always)]
+fn relu_max(y: [f32; 4]) -> (f32, u8) {
+    let (mut max, mut at) = (y[0], 0u32);
+    for (i, y) in (0u32..).zip(y).skip(1) {
+        let above = y > max;
+        at = if above { i } else { at };
+        max = if above { y } else { max };
+    }
+    let cut = max <= 0.0;
+    (if cut { 0.0 } else { max }, if cut { POOL_CUT } else { at as u8 })
+}
+
+/// [`relu_max_pool2`] of `scale[c]·y + shift[c]`, without storing that.
+pub fn bn_relu_max_pool2(
+    isa: Isa,
+    row: PoolRow,
+    y: &[f32],
+    scale: &[f32],
+    shift: &[f32],
+    out: &mut [f32],
+    argmax: &mut [u8],
+) {
+    row.check(y.len(), out.len(), argmax.len());
+    assert!(scale.len() == row.channels && shift.len() == row.channels, "channels");
+    vectorised!(isa, bn_relu_max_pool2_body(
+        row: PoolRow, y: &[f32], scale: &[f32], shift: &[f32], out: &mut [f32], argmax: &mut [u8],
+    ));
+}
+
+#[inline(always)]
+fn bn_relu_max_pool2_body(
+    row: PoolRow,
+    y: &[f32],
+    scale: &[f32],
+    shift: &[f32],
+    out: &mut [f32],
+    argmax: &mut [u8],
+) {
+    let c = row.channels;
+    let (scale, shift) = (&scale[..c], &shift[..c]);
+    for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
+        let corners = row.corners(x).map(|at| &y[at..][..c]);
+        for j in 0..c {
+            (out[j], argmax[j]) = relu_max(corners.map(|y| scale[j] * y[j] + shift[j]));
+        }
+    }
+}
+
+/// The gradient of [`relu_max_pool2`]: the winner gets `g`, the others zero. Overwrites two rows of `dy`, an odd last column
+/// with zeros.
+pub fn unpool2(isa: Isa, row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32]) {
+    row.check(dy.len(), g.len(), argmax.len());
+    vectorised!(isa, unpool2_body(row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32]));
+}
+
+#[inline(always)]
+fn unpool2_body(row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32]) {
+    let c = row.channels;
+    for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
+        for (i, at) in (0u8..).zip(row.corners(x)) {
+            for ((dy, g), won) in dy[at..][..c].iter_mut().zip(g).zip(argmax) {
+                *dy = if *won == i { *g } else { 0.0 };
+            }
+        }
+    }
+    if row.width % 2 == 1 {
+        let last = (row.width - 1) * c;
+        dy[last..][..c].fill(0.0);
+        dy[row.pitch + last..][..c].fill(0.0);
+    }
+}
+
+/// The gradient of [`bn_relu_max_pool2`] through the normalisation: [`unpool2`], then [`super::bn_backward`] with the values
+/// `y` before it. `y` and `dy` have pitches of their own: `row.pitch` is that of `dy`.
+#[expect(clippy::too_many_arguments, reason = "operands of a fused pass, all different")]
+pub fn bn_unpool2(
+    isa: Isa,
+    row: PoolRow,
+    g: &[f32],
+    argmax: &[u8],
+    y: &[f32],
+    y_pitch: usize,
+    bn: BnBackward<'_>,
+    dy: &mut [f32],
+) {
+    row.check(dy.len(), g.len(), argmax.len());
+    PoolRow { pitch: y_pitch, ..row }.check(y.len(), g.len(), argmax.len());
+    bn.check(row.channels);
+    vectorised!(isa, bn_unpool2_body(
+        row: PoolRow, g: &[f32], argmax: &[u8], y: &[f32], y_pitch: usize, bn: BnBackward<'_>, dy: &mut [f32],
+    ));
+}
+
+#[inline(always)]
+fn bn_unpool2_body(
+    row: PoolRow,
+    g: &[f32],
+    argmax: &[u8],
+    y: &[f32],
+    y_pitch: usize,
+    bn: BnBackward<'_>,
+    dy: &mut [f32],
+) {
+    let c = row.channels;
+    let y_row = PoolRow { pitch: y_pitch, ..row };
+    let (gain, offset, slope) = (&bn.gain[..c], &bn.offset[..c], &bn.slope[..c]);
+    for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
+        for (i, (at, y_at)) in (0u8..).zip(row.corners(x).into_iter().zip(y_row.corners(x))) {
+            let (dy, y) = (&mut dy[at..][..c], &y[y_at..][..c]);
+            for j in 0..c {
+                let won = if argmax[j] == i { g[j] } else { 0.0 };
+                dy[j] = gain[j] * won + offset[j] + slope[j] * y[j];
+            }
+        }
+    }
+    if row.width % 2 == 1 {
+        for (at, y_at) in [(0, 0), (row.pitch, y_pitch)] {
+            let last = (row.width - 1) * c;
+            let (dy, y) = (&mut dy[at + last..][..c], &y[y_at + last..][..c]);
+            for j in 0..c {
+                dy[j] = offset[j] + slope[j] * y[j];
+            }
+        }
+    }
+}
+
+/// `sum[c] += Σ g` over the outputs that the ReLU let through: the gradient of the bias before the pooling.
+pub fn pool_channel_sums(isa: Isa, g: &[f32], argmax: &[u8], sum: &mut [f32]) {
+    assert!(
+        !sum.is_empty() && g.len().is_multiple_of(sum.len()),
+        "{} floats in pixels of {}",
+        g.len(),
+        sum.len()
+    );
+    assert_eq!(g.len(), argmax.len(), "gradients and winners");
+    vectorised!(isa, pool_channel_sums_body(g: &[f32], argmax: &[u8], sum: &mut [f32]));
+}
+
+#[inline(always)]
+fn pool_channel_sums_body(g: &[f32], argmax: &[u8], sum: &mut [f32]) {
+    let c = sum.len();
+    for (g, argmax) in g.chunks_exact(c).zip(argmax.chunks_exact(c)) {
+        for ((sum, g), won) in sum.iter_mut().zip(g).zip(argmax) {
+            *sum += if *won < POOL_CUT { *g } else { 0.0 };
+        }
+    }
+}
+
+/// [`super::grad_sums`] through the pooling: `sum[c] += Σ g`, `product[c] += Σ g·y` with `y` of the winner, over the outputs
+/// that the ReLU let through.
+pub fn pool_grad_sums(
+    isa: Isa,
+    row: PoolRow,
+    g: &[f32],
+    argmax: &[u8],
+    y: &[f32],
+    sum: &mut [f32],
+    product: &mut [f32],
+) {
+    row.check(y.len(), g.len(), argmax.len());
+    assert!(sum.len() == row.channels && product.len() == row.channels, "channels");
+    vectorised!(isa, pool_grad_sums_body(
+        row: PoolRow, g: &[f32], argmax: &[u8], y: &[f32], sum: &mut [f32], product: &mut [f32],
+    ));
+}
+
+#[inline(always)]
+fn pool_grad_sums_body(
+    row: PoolRow,
+    g: &[f32],
+    argmax: &[u8],
+    y: &[f32],
+    sum: &mut [f32],
+    product: &mut [f32],
+) {
+    let c = row.channels;
+    let (sum, product) = (&mut sum[..c], &mut product[..c]);
+    for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
+        let [y0, y1, y2, y3] = row.corners(x).map(|at| &y[at..][..c]);
+        for j in 0..c {
+            let won = argmax[j];
+            let open = if won < POOL_CUT { g[j] } else { 0.0 };
+            let low = if won == 0 { y0[j] } else { y1[j] };
+            let high = if won == 2 { y2[j] } else { y3[j] };
+            sum[j] += open;
+            product[j] += open * if won < 2 { low } else { high };
+        }
+    }
+}
