@@ -1,5 +1,5 @@
 //! Dense `f32` arrays, keyed random streams, and the kernels that training stands on.
-// pub mod kernel; // joins when its first version is in
+pub mod kernel;
 pub mod rng;
 mod shape;
 
