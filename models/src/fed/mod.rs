@@ -9,11 +9,13 @@ pub mod fedavg;
 mod kept;
 pub mod local;
 mod predictor;
+mod route;
 pub mod training;
 mod update;
 
 pub use kept::Kept;
-pub use predictor::{Ensemble, Member, Predictor, Router, Stream};
+pub use predictor::{Answers, Ensemble, Extractor, Member, Predictor, Stream};
+pub use route::{Decider, Gallery, Routed, Router, argmax};
 pub use update::{Either, Extent, Outgoing, Silent, Start, Update, Uplink};
 
 use crate::id::{ClientId, RoundId};
