@@ -1,6 +1,6 @@
 //! FedAvg (McMahan et al. 2017; methods §7.1): the cohort trains the whole model, the host takes the n-weighted mean.
 use super::adapt::{Adaptation, Setting};
-use super::training::Training;
+use super::training::{Training, unconditioned};
 use super::{
     Disclosure, Down, Extent, FedError, Fitted, Host, Kept, Method, Plan, Predictor, Replies, SharedPart,
     Site, Update, average,
@@ -99,7 +99,8 @@ impl Method for FedAvg {
     ) -> Result<Fitted<Self>, FedError> {
         let start: Params = down.part::<Self, _>(0, trainer.spec())?;
         let everything = Mask::all(trainer.spec());
-        let job = hyper.train.job(&everything, site.key(Purpose::Batches), Loss::default(), &[]);
+        let neutral = unconditioned(trainer.spec());
+        let job = hyper.train.job(&everything, site.key(Purpose::Batches), Loss::default(), &neutral);
         let trained = trainer.train(&start, &job)?;
         let up = Update::new(trained.params.minus(&start), trainer.counts().total());
         Ok(Fitted { client: Client { took_part: true, model: Some(start.into()) }, up, loss: trained.loss })
@@ -123,11 +124,13 @@ impl Method for FedAvg {
     ) -> Result<Client, FedError> {
         let model = client.model.as_ref().ok_or(FedError::NoModel)?;
         let newcomer = !client.took_part;
-        let setting = Setting { train: hyper.train, how: hyper.adapt, newcomer, conditioning: &[], site };
+        let neutral = unconditioned(trainer.spec());
+        let setting =
+            Setting { train: hyper.train, how: hyper.adapt, newcomer, conditioning: &neutral, site };
         Ok(Client { model: Some(setting.run(model, trainer)?.into()), ..client.clone() })
     }
 
-    fn predictor(_: &Hyper, client: &Client, _: &Arc<ModelSpec>) -> Result<Predictor, FedError> {
-        Ok(Predictor::single(client.model.as_ref().ok_or(FedError::NoModel)?, &[]))
+    fn predictor(_: &Hyper, client: &Client, spec: &Arc<ModelSpec>) -> Result<Predictor, FedError> {
+        Ok(Predictor::single(client.model.as_ref().ok_or(FedError::NoModel)?, &unconditioned(spec)))
     }
 }

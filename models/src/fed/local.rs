@@ -1,5 +1,5 @@
 //! Local (methods §7.4): every board trains alone, from the same initial weights; nothing leaves it.
-use super::training::{Training, within};
+use super::training::{Training, unconditioned, within};
 use super::{
     Disclosure, Down, Extent, FedError, Fitted, Host, Kept, Method, Plan, Predictor, Replies, SharedPart,
     Silent, Site,
@@ -108,7 +108,7 @@ impl Method for Local {
         trainer: &mut dyn Trainer,
     ) -> Result<Fitted<Self>, FedError> {
         let start = client.or_initial(&down, trainer.spec())?;
-        let (model, loss) = alone(&start, hyper.train, site, trainer)?;
+        let (model, loss) = alone(&start, hyper.train, &unconditioned(start.spec()), site, trainer)?;
         let client = Client { epochs: client.epochs + hyper.train.epochs, model: Some(model.into()) };
         Ok(Fitted { client, up: Silent::new(trainer.spec()), loss })
     }
@@ -134,12 +134,12 @@ impl Method for Local {
         if left == 0 {
             return Ok(client.clone());
         }
-        let (model, _) = alone(start, hyper.train.epochs(left), site, trainer)?;
+        let (model, _) = alone(start, hyper.train.epochs(left), &unconditioned(start.spec()), site, trainer)?;
         Ok(Client { epochs: client.epochs + left, model: Some(model.into()) })
     }
 
-    fn predictor(_: &Hyper, client: &Client, _: &Arc<ModelSpec>) -> Result<Predictor, FedError> {
-        Ok(Predictor::single(client.model.as_ref().ok_or(FedError::NoModel)?, &[]))
+    fn predictor(_: &Hyper, client: &Client, spec: &Arc<ModelSpec>) -> Result<Predictor, FedError> {
+        Ok(Predictor::single(client.model.as_ref().ok_or(FedError::NoModel)?, &unconditioned(spec)))
     }
 }
 
@@ -150,11 +150,12 @@ impl Method for Local {
 pub fn alone(
     start: &Params,
     train: Training,
+    conditioning: &[f32],
     site: Site,
     trainer: &mut dyn Trainer,
 ) -> Result<(Params, f64), FedError> {
     let everything = Mask::all(trainer.spec());
-    let job = train.job(&everything, site.key(Purpose::Specialist), Loss::default(), &[]);
+    let job = train.job(&everything, site.key(Purpose::Specialist), Loss::default(), conditioning);
     let trained = trainer.train(start, &job)?;
     Ok((trained.params, trained.loss))
 }

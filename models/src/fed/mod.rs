@@ -4,12 +4,26 @@
 //! its own data through a [`Trainer`] and what the host shares. What may leave a board at all is the sealed [`Uplink`].
 pub mod adapt;
 pub mod average;
+pub mod choose;
+pub mod cluster;
 pub mod erased;
 pub mod fedavg;
+pub mod fedper;
+pub mod fedprism;
 mod kept;
 pub mod local;
+pub mod mix;
+pub mod mixture;
+pub mod node;
+pub mod pfedkdh;
 mod predictor;
+pub mod prior;
+pub mod prism;
+pub mod recalibrate;
 mod route;
+pub mod sketch;
+pub mod streams;
+pub mod tail;
 pub mod training;
 mod update;
 

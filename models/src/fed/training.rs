@@ -2,7 +2,7 @@
 use super::FedError;
 use crate::nn::head::HeadJob;
 use crate::nn::{Job, LearningRate, Loss};
-use crate::params::Mask;
+use crate::params::{Mask, ModelSpec};
 use crate::tensor::rng::Key;
 use serde::{Deserialize, Serialize};
 
@@ -79,4 +79,9 @@ pub fn within<T: PartialOrd + std::fmt::Debug>(
     } else {
         Err(FedError::Hyper { name, value: format!("{value:?}"), must })
     }
+}
+
+/// What a network is conditioned on where a method says nothing about its client: zeros, as many as it takes.
+pub fn unconditioned(spec: &ModelSpec) -> Vec<f32> {
+    vec![0.0; spec.card().statistics]
 }
