@@ -7,6 +7,7 @@ mod codec;
 mod endpoint;
 mod message;
 mod reject;
+mod token;
 mod update;
 
 pub use codec::{Codec, decode, encode, encoded_len};
@@ -16,6 +17,7 @@ pub use message::{
     PartRef, Parts, Poll, Receipt, Session, Task, Why,
 };
 pub use reject::{Advice, Reject};
+pub use token::{NotAToken, Token};
 pub use update::{
     UpdateHeader, open_update, seal_update, split_submit, split_update, submit_body, submit_cap,
 };
