@@ -109,7 +109,12 @@ impl Raw {
     }
 
     fn value(&self, key: &str) -> (toml::Value, Origin) {
-        let built_in = || (settings::find(key).and_then(Setting::built_in).unwrap_or(toml::Value::Boolean(false)), Origin::Default);
+        let built_in = || {
+            (
+                settings::find(key).and_then(Setting::built_in).unwrap_or(toml::Value::Boolean(false)),
+                Origin::Default,
+            )
+        };
         self.values.get(key).cloned().unwrap_or_else(built_in)
     }
 

@@ -49,7 +49,9 @@ pub enum LocalDataError {
         why: String,
     },
     /// A picture has another size.
-    #[error("{path} is {got} pixels but the model takes {expected}; scale your pictures, or let this program do it with `--resize`")]
+    #[error(
+        "{path} is {got} pixels but the model takes {expected}; scale your pictures, or let this program do it with `--resize`"
+    )]
     Size {
         /// Which.
         path: PathBuf,
@@ -65,7 +67,9 @@ pub enum LocalDataError {
         channels: usize,
     },
     /// A directory holds nothing of any known kind.
-    #[error("{path} holds no data: expected one sub-folder of PNG or JPEG pictures per class, or `…images-idx3-ubyte[.gz]` with `…labels-idx1-ubyte[.gz]`, or CIFAR `data_batch….bin[.gz]`")]
+    #[error(
+        "{path} holds no data: expected one sub-folder of PNG or JPEG pictures per class, or `…images-idx3-ubyte[.gz]` with `…labels-idx1-ubyte[.gz]`, or CIFAR `data_batch….bin[.gz]`"
+    )]
     NothingThere {
         /// Which directory.
         path: PathBuf,
@@ -229,10 +233,16 @@ fn thin(samples: &Samples, labels: &[String]) -> Vec<String> {
     let present: Vec<usize> = (0..counts.len()).filter(|&c| counts[c] > 0).collect();
     let mut warnings = Vec::new();
     if samples.len() < 10 {
-        warnings.push(format!("there are only {} samples: nothing can be held out to check the personal model", samples.len()));
+        warnings.push(format!(
+            "there are only {} samples: nothing can be held out to check the personal model",
+            samples.len()
+        ));
     }
     if let [only] = present[..] {
-        warnings.push(format!("every sample is of class {:?}: alone, this board could learn nothing else", labels[only]));
+        warnings.push(format!(
+            "every sample is of class {:?}: alone, this board could learn nothing else",
+            labels[only]
+        ));
     }
     warnings
 }

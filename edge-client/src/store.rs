@@ -7,8 +7,10 @@ mod container;
 
 pub use blobs::BlobCache;
 
+use crate::personal::Personal;
 use crate::secret::Secret;
 use models::id::{ClientId, Hash};
+use models::params::ModelCard;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -27,7 +29,9 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Another process works in this directory.
-    #[error("{dir} is in use by another edge-client (process {holder}); stop it, or choose another directory with `--dir`")]
+    #[error(
+        "{dir} is in use by another edge-client (process {holder}); stop it, or choose another directory with `--dir`"
+    )]
     InUse {
         /// Which directory.
         dir: PathBuf,
@@ -35,7 +39,9 @@ pub enum StoreError {
         holder: String,
     },
     /// Every generation is damaged.
-    #[error("{path} is damaged ({why}) and so is the copy before it; restore them from a backup, or enrol again in a new directory")]
+    #[error(
+        "{path} is damaged ({why}) and so is the copy before it; restore them from a backup, or enrol again in a new directory"
+    )]
     Damaged {
         /// Which file.
         path: PathBuf,
@@ -43,7 +49,9 @@ pub enum StoreError {
         why: &'static str,
     },
     /// Written by a newer program.
-    #[error("{path} was written by a newer edge-client (schema {found}, this one knows {known}); install the newer program again")]
+    #[error(
+        "{path} was written by a newer edge-client (schema {found}, this one knows {known}); install the newer program again"
+    )]
     Newer {
         /// Which file.
         path: PathBuf,
@@ -53,7 +61,9 @@ pub enum StoreError {
         known: u16,
     },
     /// The board isn't enrolled.
-    #[error("{dir} holds no identity: enrol this board first with `edge-client enroll --host URL --token FILE --dir {dir}`")]
+    #[error(
+        "{dir} holds no identity: enrol this board first with `edge-client enroll --host URL --token FILE --dir {dir}`"
+    )]
     NotEnrolled {
         /// Which directory.
         dir: PathBuf,
@@ -95,10 +105,10 @@ pub struct Record {
     pub epoch: u32,
     /// The host's clock when it last spoke, in seconds since 1970.
     pub host_time: u64,
-    /// The model's card, encoded, once the host has shown it.
-    pub model: Vec<u8>,
-    /// What the participant keeps: method state and the update that waits to be sent.
-    pub participant: Secret,
+    /// What the network is, once the host has shown it.
+    pub model: Option<ModelCard>,
+    /// What the board learned, and the update that waits to be sent.
+    pub personal: Personal,
 }
 
 /// An open, locked private directory.
@@ -190,7 +200,10 @@ impl Store {
 fn decode(path: &Path, payload: &[u8]) -> Result<Record, StoreError> {
     match postcard::take_from_bytes(payload) {
         Ok((record, [])) => Ok(record),
-        _ => Err(StoreError::Damaged { path: path.into(), why: "its checksum is right but its content is not" }),
+        _ => Err(StoreError::Damaged {
+            path: path.into(),
+            why: "its checksum is right but its content is not",
+        }),
     }
 }
 
@@ -202,14 +215,15 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            let _ = file.by_ref().take(20).read_to_string(&mut holder);
+            let _ = (&file).take(20).read_to_string(&mut holder);
             let holder = if holder.is_empty() { "unknown".into() } else { holder };
             return Err(StoreError::InUse { dir: dir.into(), holder });
         }
         Err(TryLockError::Error(source)) => return Err(io_error(&path, source)),
     }
     let number = std::process::id().to_string();
-    let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(number.as_bytes()));
+    let written =
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(number.as_bytes()));
     written.map(|()| file).map_err(|e| io_error(&path, e))
 }
 

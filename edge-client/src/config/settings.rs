@@ -32,7 +32,9 @@ impl Kind {
         match (self, value) {
             (Self::Path, Value::String(_)) | (Self::Truth, Value::Boolean(_)) => true,
             (Self::Paths, Value::Array(list)) => list.iter().all(Value::is_str),
-            (Self::Number(least, most), Value::Integer(n)) => u64::try_from(*n).is_ok_and(|n| (least..=most).contains(&n)),
+            (Self::Number(least, most), Value::Integer(n)) => {
+                u64::try_from(*n).is_ok_and(|n| (least..=most).contains(&n))
+            }
             (Self::OneOf(words), Value::String(word)) => words.contains(&word.as_str()),
             _ => false,
         }
@@ -90,7 +92,13 @@ const DISCLOSURES: &[&str] = &["nothing", "backbone", "full_model", "class_means
 const ENGINES: &[&str] = &["auto", "ort", "native", "tract"];
 const ISAS: &[&str] = &["", "generic", "sse2", "avx2", "avx512", "neon"];
 
-const fn row(key: &'static str, variable: &'static str, kind: Kind, default: &'static str, what: &'static str) -> Setting {
+const fn row(
+    key: &'static str,
+    variable: &'static str,
+    kind: Kind,
+    default: &'static str,
+    what: &'static str,
+) -> Setting {
     Setting { key, variable, kind, default, what }
 }
 
@@ -99,15 +107,57 @@ pub const SETTINGS: &[Setting] = &[
     row("dir", "SPECTRA_DIR", Kind::Path, "''", "private directory: identity and personal model"),
     row("data.train", "SPECTRA_DATA_TRAIN", Kind::Paths, "[]", "image folders, IDX pairs, CIFAR files"),
     row("data.resize", "SPECTRA_DATA_RESIZE", Kind::Truth, "false", "scale images to the model's input"),
-    row("privacy.allow", "SPECTRA_PRIVACY_ALLOW", Kind::OneOf(DISCLOSURES), "'backbone'", "the most that may leave this board"),
-    row("limits.epochs", "SPECTRA_LIMITS_EPOCHS", Kind::Number(0, 1000), "10", "most passes over the data in one task"),
-    row("limits.minutes", "SPECTRA_LIMITS_MINUTES", Kind::Number(0, 10_000), "60", "longest training of one task"),
-    row("limits.memory", "SPECTRA_LIMITS_MEMORY", Kind::Number(8, 1 << 20), "512", "most MiB that a task may need"),
-    row("limits.bytes", "SPECTRA_LIMITS_BYTES", Kind::Number(0, 1 << 40), "268435456", "most bytes one task may move"),
-    row("limits.cache", "SPECTRA_LIMITS_CACHE", Kind::Number(0, 1 << 20), "256", "most MiB of shared parts kept on disk"),
+    row(
+        "privacy.allow",
+        "SPECTRA_PRIVACY_ALLOW",
+        Kind::OneOf(DISCLOSURES),
+        "'backbone'",
+        "the most that may leave this board",
+    ),
+    row(
+        "limits.epochs",
+        "SPECTRA_LIMITS_EPOCHS",
+        Kind::Number(0, 1000),
+        "10",
+        "most passes over the data in one task",
+    ),
+    row(
+        "limits.minutes",
+        "SPECTRA_LIMITS_MINUTES",
+        Kind::Number(0, 10_000),
+        "60",
+        "longest training of one task",
+    ),
+    row(
+        "limits.memory",
+        "SPECTRA_LIMITS_MEMORY",
+        Kind::Number(8, 1 << 20),
+        "512",
+        "most MiB that a task may need",
+    ),
+    row(
+        "limits.bytes",
+        "SPECTRA_LIMITS_BYTES",
+        Kind::Number(0, 1 << 40),
+        "268435456",
+        "most bytes one task may move",
+    ),
+    row(
+        "limits.cache",
+        "SPECTRA_LIMITS_CACHE",
+        Kind::Number(0, 1 << 20),
+        "256",
+        "most MiB of shared parts kept on disk",
+    ),
     row("compute.threads", "SPECTRA_THREADS", Kind::Number(0, 1024), "0", "0 is one for each core"),
     row("compute.isa", "SPECTRA_ISA", Kind::OneOf(ISAS), "''", "cap of the instruction set"),
     row("infer.engine", "SPECTRA_ENGINE", Kind::OneOf(ENGINES), "'auto'", "engine that answers"),
     row("infer.ort_lib", "SPECTRA_ORT_LIB", Kind::Path, "''", "ONNX Runtime's library"),
-    row("network.timeout", "SPECTRA_NETWORK_TIMEOUT", Kind::Number(1, 3600), "60", "longest wait for one answer, in seconds"),
+    row(
+        "network.timeout",
+        "SPECTRA_NETWORK_TIMEOUT",
+        Kind::Number(1, 3600),
+        "60",
+        "longest wait for one answer, in seconds",
+    ),
 ];

@@ -34,9 +34,8 @@ fn read_capped(source: impl Read, path: &Path) -> Result<Vec<u8>, LocalDataError
 
 /// A directory's entries in the order of their names, hidden ones left out.
 pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>, LocalDataError> {
-    let entries = fs::read_dir(dir).and_then(|entries| {
-        entries.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>()
-    });
+    let entries = fs::read_dir(dir)
+        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>());
     let mut paths = entries.map_err(|source| LocalDataError::Read { path: dir.into(), source })?;
     paths.retain(|p| !name(p).starts_with('.'));
     paths.sort();
@@ -68,7 +67,8 @@ pub(super) fn idx_images(listing: &[PathBuf]) -> Option<PathBuf> {
 /// Where the labels of IDX images lie by custom: `images` → `labels`, `-x-` → `-y-`, rank 1, unsigned bytes.
 pub(super) fn labels_beside(images: &Path) -> PathBuf {
     let name = images.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let swaps = [("images", "labels"), ("-x-", "-y-"), ("idx3", "idx1"), ("idx4", "idx1"), ("int16", "ubyte")];
+    let swaps =
+        [("images", "labels"), ("-x-", "-y-"), ("idx3", "idx1"), ("idx4", "idx1"), ("int16", "ubyte")];
     let swapped = swaps.iter().fold(name, |name, (from, to)| name.replace(from, to));
     images.with_file_name(swapped)
 }

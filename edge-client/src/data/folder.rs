@@ -23,7 +23,11 @@ pub(super) fn load(path: &Path, listing: &[PathBuf], target: Target<'_>) -> Resu
         folders.into_iter().map(|f| (f, class_of(f, target.labels))).partition(|(_, class)| class.is_some());
     if known.is_empty() {
         let found = names(unknown.iter().map(|(f, _)| *f));
-        return Err(LocalDataError::AllUnknown { path: path.into(), found, labels: target.labels.join(", ") });
+        return Err(LocalDataError::AllUnknown {
+            path: path.into(),
+            found,
+            labels: target.labels.join(", "),
+        });
     }
     let mut gathered = Gathered::default();
     for (folder, class) in known.iter().filter_map(|(f, class)| class.map(|c| (f, c))) {
@@ -43,7 +47,9 @@ impl Gathered {
                     self.pixels.extend(pixels);
                     self.labels.push(class);
                 }
-                Err(e @ (LocalDataError::Picture { .. } | LocalDataError::Read { .. })) => self.corrupt.push(e.to_string()),
+                Err(e @ (LocalDataError::Picture { .. } | LocalDataError::Read { .. })) => {
+                    self.corrupt.push(e.to_string())
+                }
                 Err(other) => return Err(other),
             }
         }
@@ -51,9 +57,13 @@ impl Gathered {
     }
 
     fn warn(&self) -> Vec<String> {
-        let mut warnings: Vec<String> = self.corrupt.iter().take(SHOWN).map(|c| format!("left out: {c}")).collect();
+        let mut warnings: Vec<String> =
+            self.corrupt.iter().take(SHOWN).map(|c| format!("left out: {c}")).collect();
         if self.corrupt.len() > SHOWN {
-            warnings.push(format!("left out: {} more pictures that can't be decoded", self.corrupt.len() - SHOWN));
+            warnings.push(format!(
+                "left out: {} more pictures that can't be decoded",
+                self.corrupt.len() - SHOWN
+            ));
         }
         warnings
     }
@@ -89,7 +99,11 @@ fn plain(name: &str) -> String {
 }
 
 fn unknown_folder(folder: &Path, labels: &[String]) -> String {
-    format!("left out: folder {} is no class of the model, which knows {}", folder.display(), labels.join(", "))
+    format!(
+        "left out: folder {} is no class of the model, which knows {}",
+        folder.display(),
+        labels.join(", ")
+    )
 }
 
 fn names<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> String {

@@ -26,9 +26,11 @@ const MOST_MEMORY: u64 = 256 << 20;
 pub fn decode(path: &Path, fit: Fit) -> Result<Vec<u8>, LocalDataError> {
     let bytes = files::read(path)?;
     let corrupt = |why: String| LocalDataError::Picture { path: path.into(), why };
-    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| corrupt(e.to_string()))?;
+    let mut reader =
+        ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| corrupt(e.to_string()))?;
     let mut limits = Limits::default();
-    (limits.max_image_width, limits.max_image_height, limits.max_alloc) = (Some(MOST_SIDE), Some(MOST_SIDE), Some(MOST_MEMORY));
+    (limits.max_image_width, limits.max_image_height, limits.max_alloc) =
+        (Some(MOST_SIDE), Some(MOST_SIDE), Some(MOST_MEMORY));
     reader.limits(limits);
     let picture = reader.decode().map_err(|e| corrupt(e.to_string()))?;
     shape(picture, path, fit)

@@ -31,7 +31,9 @@ pub(super) fn load(path: &Path) -> Result<Option<Loaded>, StoreError> {
     let (mut best, mut flaw, mut newer): (Option<Loaded>, _, _) = (None, None, None);
     for file in [path.into(), beside(path, "new"), beside(path, "prev")] {
         match read(&file)? {
-            Ok(loaded) if best.as_ref().is_none_or(|b| b.generation < loaded.generation) => best = Some(loaded),
+            Ok(loaded) if best.as_ref().is_none_or(|b| b.generation < loaded.generation) => {
+                best = Some(loaded)
+            }
             Ok(_) | Err(Flaw::Missing) => {}
             Err(Flaw::Newer(found)) => newer = Some(found),
             // A half-written successor is what a crash leaves: no damage.
@@ -106,7 +108,8 @@ fn read(path: &Path) -> Result<Result<Loaded, Flaw>, StoreError> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Loaded, Flaw> {
-    let (header, payload) = bytes.split_at_checked(HEADER).ok_or(Flaw::Damaged("it is cut off in its header"))?;
+    let (header, payload) =
+        bytes.split_at_checked(HEADER).ok_or(Flaw::Damaged("it is cut off in its header"))?;
     let (magic, rest) = header.split_at(8);
     if magic != MAGIC {
         return Err(Flaw::Damaged("it doesn't start as a state file does"));

@@ -94,8 +94,8 @@ pub enum Happening {
     Fetched,
     /// Training is done and saved.
     Fitted(Pending),
-    /// Training isn't possible.
-    CannotTrain,
+    /// The board itself refuses: training isn't possible, or would take more than the owner allows.
+    CannotTrain(Declined),
     /// The model is taken over and saved.
     Adopted,
     /// The host took the update or heard the refusal.
@@ -183,7 +183,7 @@ impl Participant {
             Happening::Answered(answer) => self.answered(now, spec, *answer),
             Happening::Fetched => self.fetched(),
             Happening::Fitted(pending) => self.fitted(pending),
-            Happening::CannotTrain => self.cannot_train(),
+            Happening::CannotTrain(why) => self.cannot_train(why),
             Happening::Adopted => self.adopted(),
             Happening::Received(_) => match self.state {
                 State::Submit(_) => State::Settle,
@@ -252,12 +252,12 @@ impl Participant {
         }
     }
 
-    fn cannot_train(&self) -> State {
+    fn cannot_train(&self, why: Declined) -> State {
         match &self.state {
             State::Do(Work::Fit(task)) => State::Decline(Decline {
                 session: self.session,
                 round: task.round,
-                why: Declined::CannotTrain,
+                why,
             }),
             _ => State::Ask,
         }

@@ -248,6 +248,22 @@ pub enum Declined {
     /// The board has nothing to train on, or training failed.
     #[error("the board could not train; its own log says why")]
     CannotTrain,
+    /// More time than the owner allows, by the board's own experience.
+    #[error("the task would take {asked} minutes here, the owner allows {allowed} (set `[limits] minutes`)")]
+    Minutes {
+        /// Expected.
+        asked: u32,
+        /// Allowed.
+        allowed: u32,
+    },
+    /// More memory than the owner allows.
+    #[error("the task would take {asked} MiB here, the owner allows {allowed} (set `[limits] memory`)")]
+    Memory {
+        /// Expected.
+        asked: u32,
+        /// Allowed.
+        allowed: u32,
+    },
 }
 
 /// How it goes on a board whose owner opted in: nothing finer than this.

@@ -28,6 +28,9 @@ use serde::de::DeserializeOwned;
 /// Version of everything on the wire.
 pub const VERSION: u16 = 1;
 
+/// The name that every leaf certificate of a host carries and every board asks for, whatever the address is.
+pub const HOST_NAME: &str = "aggregator.spectra.internal";
+
 /// Longest message that is not a blob or an update.
 pub const MESSAGE_CAP: usize = 16 * 1024;
 
