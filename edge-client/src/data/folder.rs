@@ -48,7 +48,7 @@ impl Gathered {
                     self.labels.push(class);
                 }
                 Err(e @ (LocalDataError::Picture { .. } | LocalDataError::Read { .. })) => {
-                    self.corrupt.push(e.to_string())
+                    self.corrupt.push(e.to_string());
                 }
                 Err(other) => return Err(other),
             }

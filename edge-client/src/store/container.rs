@@ -32,7 +32,7 @@ pub(super) fn load(path: &Path) -> Result<Option<Loaded>, StoreError> {
     for file in [path.into(), beside(path, "new"), beside(path, "prev")] {
         match read(&file)? {
             Ok(loaded) if best.as_ref().is_none_or(|b| b.generation < loaded.generation) => {
-                best = Some(loaded)
+                best = Some(loaded);
             }
             Ok(_) | Err(Flaw::Missing) => {}
             Err(Flaw::Newer(found)) => newer = Some(found),

@@ -97,10 +97,10 @@ impl Inputs {
         let range = index * width..(index + 1) * width;
         match &self.elements {
             Elements::U8(values) => {
-                out.iter_mut().zip(&values[range]).for_each(|(to, &x)| *to = f32::from(x) / 255.0)
+                out.iter_mut().zip(&values[range]).for_each(|(to, &x)| *to = f32::from(x) / 255.0);
             }
             Elements::I16(values) => {
-                out.iter_mut().zip(&values[range]).for_each(|(to, &x)| *to = f32::from(x) / 32768.0)
+                out.iter_mut().zip(&values[range]).for_each(|(to, &x)| *to = f32::from(x) / 32768.0);
             }
         }
     }
