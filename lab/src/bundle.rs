@@ -1,6 +1,7 @@
 //! The bundled part of Fashion-MNIST, and the proof that it is what it says.
-use crate::idx::{self, IdxError};
-use crate::images::Images;
+use crate::idx::{self, PairError};
+use models::data::Samples;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Training images dealt to clients: the first of the file.
@@ -22,11 +23,11 @@ const TEST: &str = "t10k";
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Bundle {
     /// To be dealt to clients.
-    pub clients: Images,
+    pub clients: Samples,
     /// The host's auxiliary set.
-    pub auxiliary: Images,
+    pub auxiliary: Samples,
     /// To be dealt as test images.
-    pub test: Images,
+    pub test: Samples,
 }
 
 impl Bundle {
@@ -38,14 +39,12 @@ impl Bundle {
         let train = idx::read_pair(
             include_bytes!("../data/fashion-mnist/train-images-idx3-ubyte.gz"),
             include_bytes!("../data/fashion-mnist/train-labels-idx1-ubyte.gz"),
-            usize::MAX,
         );
         let test = idx::read_pair(
             include_bytes!("../data/fashion-mnist/t10k-images-idx3-ubyte.gz"),
             include_bytes!("../data/fashion-mnist/t10k-labels-idx1-ubyte.gz"),
-            usize::MAX,
         );
-        Self::cut(&train.expect("the embedded files are sound"), test.expect("the embedded files are sound"))
+        Self::cut(&train.expect("the embedded files are sound"), &test.expect("the embedded files are sound"))
     }
 
     /// The same part, from the original files of the folder `from`.
@@ -53,13 +52,16 @@ impl Bundle {
     /// # Errors
     /// [`OriginalError`].
     pub fn original(from: &Path) -> Result<Self, OriginalError> {
-        Ok(Self::cut(&read(from, TRAIN, CLIENT_IMAGES + AUXILIARY_IMAGES)?, read(from, TEST, TEST_IMAGES)?))
+        Ok(Self::cut(&read(from, TRAIN)?, &read(from, TEST)?))
     }
 
-    fn cut(train: &Images, test: Images) -> Self {
-        let clients = train.slice(0..CLIENT_IMAGES);
-        let auxiliary = train.slice(CLIENT_IMAGES..CLIENT_IMAGES + AUXILIARY_IMAGES);
-        Self { clients, auxiliary, test }
+    fn cut(train: &Samples, test: &Samples) -> Self {
+        let slice = |of: &Samples, range: Range<usize>| of.select(&range.collect::<Vec<_>>());
+        Self {
+            clients: slice(train, 0..CLIENT_IMAGES),
+            auxiliary: slice(train, CLIENT_IMAGES..CLIENT_IMAGES + AUXILIARY_IMAGES),
+            test: slice(test, 0..TEST_IMAGES),
+        }
     }
 }
 
@@ -81,18 +83,17 @@ pub enum OriginalError {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: IdxError,
+        source: PairError,
     },
 }
 
-fn read(from: &Path, part: &str, limit: usize) -> Result<Images, OriginalError> {
+fn read(from: &Path, part: &str) -> Result<Samples, OriginalError> {
     let images = from.join(format!("{part}-images-idx3-ubyte.gz"));
     let labels = from.join(format!("{part}-labels-idx1-ubyte.gz"));
-    let load = |path: &PathBuf| {
-        std::fs::read(path).map_err(|source| OriginalError::File { path: path.clone(), source })
-    };
+    let load =
+        |path: &Path| std::fs::read(path).map_err(|source| OriginalError::File { path: path.into(), source });
     let (pixels, classes) = (load(&images)?, load(&labels)?);
-    idx::read_pair(&pixels, &classes, limit).map_err(|source| OriginalError::Format { path: images, source })
+    idx::read_pair(&pixels, &classes).map_err(|source| OriginalError::Format { path: images, source })
 }
 
 /// Where data sets lie: `$SPECTRA_DATA`, else `shared/data` beside the workspace; never relative to the current directory.
@@ -113,9 +114,9 @@ mod tests {
     #[test]
     fn the_bundle_has_the_announced_sizes_and_all_classes() {
         let bundle = Bundle::embedded();
-        let sizes = [&bundle.clients, &bundle.auxiliary, &bundle.test].map(Images::len);
+        let sizes = [&bundle.clients, &bundle.auxiliary, &bundle.test].map(Samples::len);
         assert_eq!(sizes, [CLIENT_IMAGES, AUXILIARY_IMAGES, TEST_IMAGES]);
-        assert_eq!(bundle.test.extents(), [28, 28]);
+        assert_eq!(bundle.test.inputs().input(), [1, 28, 28]);
         assert!(bundle.auxiliary.counts(CLASSES.len()).iter().all(|&n| n > 0));
     }
 

@@ -22,7 +22,7 @@ pub struct Deal {
 ///
 /// `train` and `test` hold the class of each sample. Two clients and classes of 4 and 2 samples with proportions (¾, ¼)
 /// and (½, ½) give sizes 3 + 1 and 1 + 1.
-pub fn dirichlet(train: &[u8], test: &[u8], classes: usize, clients: usize, alpha: f64, seed: u64) -> Deal {
+pub fn dirichlet(train: &[u16], test: &[u16], classes: usize, clients: usize, alpha: f64, seed: u64) -> Deal {
     let key = Key::new(seed, Purpose::Partition);
     let attempt = |step: u64| {
         let mut stream = key.step(step).stream();
@@ -54,7 +54,7 @@ fn fill_up(mut deal: Deal) -> Deal {
 }
 
 /// Shuffles the samples of each class and cuts them at the cumulative proportions.
-fn cut(labels: &[u8], shares: &[Vec<f64>], clients: usize, stream: &mut Stream) -> Vec<Vec<usize>> {
+fn cut(labels: &[u16], shares: &[Vec<f64>], clients: usize, stream: &mut Stream) -> Vec<Vec<usize>> {
     let mut held = vec![Vec::new(); clients];
     for (class, shares) in shares.iter().enumerate() {
         let mut samples: Vec<usize> =
@@ -106,8 +106,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn labels(n: usize, classes: usize) -> Vec<u8> {
-        (0..n).map(|i| ((i * 7 + i / 3) % classes) as u8).collect()
+    fn labels(n: usize, classes: usize) -> Vec<u16> {
+        (0..n).map(|i| ((i * 7 + i / 3) % classes) as u16).collect()
     }
 
     proptest! {

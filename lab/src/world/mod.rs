@@ -4,7 +4,8 @@ mod deal;
 pub use deal::{Deal, dirichlet};
 
 use crate::bundle::{Bundle, CLASSES};
-use crate::images::{Angle, Images};
+use crate::camera::Angle;
+use models::data::Samples;
 use models::id::ClientId;
 
 /// Boards that join only after training.
@@ -56,37 +57,27 @@ impl WorldPlan {
     /// Builds it.
     pub fn build(&self, bundle: &Bundle) -> World {
         let boards = self.clients + LATE;
-        let deal = dirichlet(
-            bundle.clients.labels(),
-            bundle.test.labels(),
-            CLASSES.len(),
-            boards,
-            self.alpha,
-            self.seed,
-        );
-        let board = |index: usize| {
-            let late = index >= self.clients;
-            let turn = if late { index - self.clients } else { index };
-            let angle = self.angles[turn % self.angles.len()];
-            let train = bundle.clients.select(&deal.train[index]).turned(angle);
-            let counts = train.counts(CLASSES.len());
-            let absent = |i: &usize| counts[usize::from(bundle.test.labels()[*i])] == 0;
-            let unseen: Vec<usize> = (0..bundle.test.len()).filter(absent).collect();
-            Board {
-                client: ClientId(index as u32),
-                angle,
-                late,
-                train,
-                test: bundle.test.select(&deal.test[index]).turned(angle),
-                unseen: bundle.test.select(&unseen).turned(angle),
-                everything: bundle.test.turned(angle),
-            }
-        };
-        World {
-            plan: self.clone(),
-            boards: (0..boards).map(board).collect(),
-            auxiliary: bundle.auxiliary.clone(),
-            moved: deal.moved,
+        let (train, test) = (bundle.clients.labels(), bundle.test.labels());
+        let deal = dirichlet(train, test, CLASSES.len(), boards, self.alpha, self.seed);
+        let boards = (0..boards).map(|index| self.board(index, &deal, bundle)).collect();
+        World { plan: self.clone(), boards, auxiliary: bundle.auxiliary.clone(), moved: deal.moved }
+    }
+
+    fn board(&self, index: usize, deal: &Deal, bundle: &Bundle) -> Board {
+        let late = index >= self.clients;
+        let turn = if late { index - self.clients } else { index };
+        let angle = self.angles[turn % self.angles.len()];
+        let train = angle.turn(&bundle.clients.select(&deal.train[index]));
+        let counts = train.counts(CLASSES.len());
+        let absent = |i: &usize| counts[usize::from(bundle.test.labels()[*i])] == 0;
+        Board {
+            client: ClientId(index as u32),
+            angle,
+            late,
+            train,
+            test: angle.turn(&bundle.test),
+            own: deal.test[index].clone(),
+            unseen: (0..bundle.test.len()).filter(absent).collect(),
         }
     }
 }
@@ -99,7 +90,7 @@ pub struct World {
     /// Those that train, then those that join late.
     pub boards: Vec<Board>,
     /// The host's own labelled images, upright.
-    pub auxiliary: Images,
+    pub auxiliary: Samples,
     /// Training samples moved by hand because the draw left a board with fewer than two.
     pub moved: usize,
 }
@@ -126,22 +117,22 @@ pub struct Board {
     /// Whether it joins after training.
     pub late: bool,
     /// Its training images.
-    pub train: Images,
-    /// Test images in its own class proportions.
-    pub test: Images,
-    /// All test images of the classes it has no training image of.
-    pub unseen: Images,
+    pub train: Samples,
     /// All test images.
-    pub everything: Images,
+    pub test: Samples,
+    /// Those of them that are its own: dealt in its class proportions.
+    pub own: Vec<usize>,
+    /// Those of a class that it has no training image of.
+    pub unseen: Vec<usize>,
 }
 
 impl Board {
-    /// Share of its test images that belong to its most frequent training class (the lowest of those that tie).
+    /// Share of its own test images that belong to its most frequent training class (the lowest of those that tie).
     pub fn majority(&self) -> f64 {
         let counts = self.train.counts(CLASSES.len());
         let favourite = (0..counts.len()).rev().max_by_key(|&class| counts[class]).unwrap_or(0);
-        let hits = self.test.labels().iter().filter(|&&l| usize::from(l) == favourite).count();
-        hits as f64 / self.test.len().max(1) as f64
+        let hits = self.own.iter().filter(|&&i| usize::from(self.test.labels()[i]) == favourite).count();
+        hits as f64 / self.own.len().max(1) as f64
     }
 }
 
@@ -161,7 +152,7 @@ mod tests {
             assert_eq!(mounted, per_angle);
             assert!(world.boards.iter().all(|b| b.train.len() >= 10));
             assert_eq!(world.boards.iter().map(|b| b.train.len()).sum::<usize>(), bundle.clients.len());
-            assert_eq!(world.boards.iter().map(|b| b.test.len()).sum::<usize>(), bundle.test.len());
+            assert_eq!(world.boards.iter().map(|b| b.own.len()).sum::<usize>(), bundle.test.len());
         }
         let mixed = WorldPlan::fixed(WorldName::Mixed, 0).build(&bundle);
         assert_eq!(
@@ -175,7 +166,7 @@ mod tests {
         let world = WorldPlan::fixed(WorldName::Labels, 1).build(&Bundle::embedded());
         let mut missing = 0;
         for board in &world.boards {
-            let (train, unseen) = (board.train.counts(10), board.unseen.counts(10));
+            let (train, unseen) = (board.train.counts(10), board.test.select(&board.unseen).counts(10));
             assert!(train.iter().zip(&unseen).all(|(&seen, &held_out)| (seen == 0) == (held_out > 0)));
             missing += board.unseen.len();
         }

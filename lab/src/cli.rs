@@ -1,0 +1,164 @@
+//! The command line.
+use crate::bundle::{self, Bundle, CLASSES};
+use crate::camera::Angle;
+use crate::table::Table;
+use crate::world::{Board, WorldName, WorldPlan};
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The researcher's bench: the demonstration, its worlds and its data.
+#[derive(Debug, Parser)]
+#[command(name = "lab", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show how a world deals its data to boards
+    ///
+    /// Example: lab partition --world labels --seed 3
+    Partition(WorldArgs),
+    /// Compare the bundled data with the original files
+    ///
+    /// Nothing is downloaded: the demonstration needs the bundle alone. The originals are looked for in
+    /// $SPECTRA_DATA/fashion-mnist, by default shared/data/fashion-mnist beside the workspace.
+    ///
+    /// Example: lab fetch --from /data/fashion-mnist
+    Fetch {
+        /// Folder of the four original IDX files
+        #[arg(long, value_name = "DIR")]
+        from: Option<PathBuf>,
+    },
+}
+
+/// Which world, and what is varied about it.
+#[derive(Args, Clone, Debug)]
+pub struct WorldArgs {
+    /// Which of the two fixed worlds
+    #[arg(long, value_enum, default_value = "mixed")]
+    pub world: WorldName,
+    /// Varies partition, initial weights and sampling
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Boards that train [default: 12 in mixed, 10 in labels]; two more join afterwards
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub clients: Option<u32>,
+    /// Concentration of the Dirichlet distribution [default: 0.3 in mixed, 0.1 in labels]
+    #[arg(long, value_parser = alpha)]
+    pub alpha: Option<f64>,
+    /// How cameras are mounted, dealt in turn [default: 0,90,180,270 in mixed, 0 in labels]
+    #[arg(long, value_delimiter = ',')]
+    pub angles: Option<Vec<Angle>>,
+}
+
+impl WorldArgs {
+    /// The world's plan under `seed`.
+    pub fn plan(&self, seed: u64) -> WorldPlan {
+        let fixed = WorldPlan::fixed(self.world, seed);
+        WorldPlan {
+            clients: self.clients.map_or(fixed.clients, |n| n as usize),
+            alpha: self.alpha.unwrap_or(fixed.alpha),
+            angles: self.angles.clone().unwrap_or(fixed.angles),
+            ..fixed
+        }
+    }
+}
+
+fn alpha(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|a| (0.01..=1000.0).contains(a))
+        .ok_or_else(|| "must be a number from 0.01 to 1000".into())
+}
+
+/// Why the program ends without having done what was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line can't be understood, or only asks for help.
+    Usage(clap::Error),
+    /// It was tried.
+    Failed(anyhow::Error),
+}
+
+impl Failure {
+    /// Says so, and gives the exit code: 2 for usage, 1 for failure.
+    pub fn report(self) -> ExitCode {
+        match self {
+            Self::Usage(error) => {
+                let _ = error.print();
+                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+            }
+            Self::Failed(error) => {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// Does what the command line asks.
+///
+/// # Errors
+/// [`Failure`].
+pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
+    let cli = Cli::try_parse_from(args).map_err(Failure::Usage)?;
+    match cli.command {
+        Command::Partition(world) => {
+            partition(&world);
+            Ok(())
+        }
+        Command::Fetch { from } => fetch(from).map_err(Failure::Failed),
+    }
+}
+
+fn partition(args: &WorldArgs) {
+    let world = args.plan(args.seed).build(&Bundle::embedded());
+    let heading = ["board", "camera", "train", "test", "unseen"].into_iter().chain(CLASSES);
+    let mut table = Table::headed(heading);
+    let row = |board: &Board| {
+        let counts = board.train.counts(CLASSES.len());
+        let sizes = [board.train.len(), board.own.len(), board.unseen.len()].map(|n| n.to_string());
+        [board.client.to_string(), board.angle.to_string()]
+            .into_iter()
+            .chain(sizes)
+            .chain(counts.iter().map(ToString::to_string))
+            .collect::<Vec<_>>()
+    };
+    world.trained().iter().for_each(|board| table.row(row(board)));
+    table.rule();
+    world.late().iter().for_each(|board| table.row(row(board)));
+    print!("{table}");
+    if world.moved > 0 {
+        eprintln!(
+            "note: no draw gave every board two images; {} were moved from the largest board",
+            world.moved
+        );
+    }
+}
+
+fn fetch(from: Option<PathBuf>) -> anyhow::Result<()> {
+    let folder = from.or_else(bundle::originals).with_context(|| {
+        format!(
+            "no original files: put the four files of Fashion-MNIST into {} or name their folder by --from",
+            bundle::data_root().join("fashion-mnist").display()
+        )
+    })?;
+    let original = Bundle::original(&folder)?;
+    anyhow::ensure!(
+        original == Bundle::embedded(),
+        "the bundle differs from the files in {}",
+        folder.display()
+    );
+    println!(
+        "the bundle equals the first {} training and {} test images in {}",
+        bundle::CLIENT_IMAGES + bundle::AUXILIARY_IMAGES,
+        bundle::TEST_IMAGES,
+        folder.display()
+    );
+    Ok(())
+}
