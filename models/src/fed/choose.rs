@@ -64,3 +64,40 @@ impl Test<'_> {
         (probes.select(fitting), probes.select(rest))
     }
 }
+
+/// Points (of one) by which the class-averaged accuracy must be higher.
+const MARGIN: f64 = 0.10;
+
+/// Whether `other` is right at least ten points more often than `usual`, averaged over the classes present, on the validation
+/// slice and at most 128 training samples (science §8.3, `auto`).
+///
+/// # Errors
+/// [`FedError::Train`].
+pub fn clearly_better(
+    other: &Params,
+    usual: &Params,
+    conditioning: &[f32],
+    trainer: &mut dyn Trainer,
+) -> Result<bool, FedError> {
+    let mut balanced = |model: &Params| -> Result<f64, FedError> {
+        let backbone = model.backbone();
+        let probes = trainer.features(&backbone, conditioning, Split::Probe(PROBES))?;
+        let validation = trainer.features(&backbone, conditioning, Split::Validation)?;
+        Ok(balanced_accuracy(&model.head(), &probes.chain(&validation)))
+    };
+    Ok(balanced(other)? >= balanced(usual)? + MARGIN)
+}
+
+/// Mean over the classes present of the share answered right; 0 for no samples.
+pub fn balanced_accuracy(head: &Head, features: &Features) -> f64 {
+    let classes = head.spec().classes().max(1);
+    let mut tally = vec![(0_u32, 0_u32); classes];
+    for (z, &label) in head::logits(features, head).chunks_exact(classes).zip(&features.labels) {
+        let (right, all) = &mut tally[usize::from(label)];
+        *all += 1;
+        *right += u32::from(super::argmax(z) == usize::from(label));
+    }
+    let present: Vec<f64> =
+        tally.iter().filter(|t| t.1 > 0).map(|t| f64::from(t.0) / f64::from(t.1)).collect();
+    present.iter().sum::<f64>() / present.len().max(1) as f64
+}

@@ -4,7 +4,7 @@
 //! hyper-parameters in another format parses them typed, by [`with_method`].
 use super::{
     Disclosure, Down, Extent, FedError, Host, Method, Outgoing, Plan, Predictor, Replies, Site, Uplink,
-    fedavg, fedper, fedprism, local, pfedkdh,
+    conditional, cpct, fedavg, fedper, fedprism, local, pfedkdh,
 };
 use crate::id::ClientId;
 use crate::nn::Trainer;
@@ -147,7 +147,15 @@ macro_rules! registry {
     };
 }
 
-registry!(fedavg::FedAvg, fedper::FedPer, fedprism::FedPrism, local::Local, pfedkdh::PFedKdh);
+registry!(
+    conditional::Conditional,
+    cpct::Cpct,
+    fedavg::FedAvg,
+    fedper::FedPer,
+    fedprism::FedPrism,
+    local::Local,
+    pfedkdh::PFedKdh,
+);
 
 /// The method called `name`.
 ///

@@ -157,6 +157,8 @@ impl Method for FedPrism {
         within("tau", hyper.tau, 1e-4..=100.0, "must be 0.0001 to 100")?;
         within("alpha", hyper.alpha, 0.0..=1.0, "must be 0 to 1")?;
         within("temperature", hyper.temperature, 0.01..=100.0, "must be 0.01 to 100")?;
+        let choice = hyper.streams.alpha_rule == streams::AlphaRule::Choice;
+        within("alpha_rule", u8::from(choice), 0..=0, "must not be \"choice\" (that is cpct's)")?;
         hyper.streams.check()?;
         hyper.train.check()?;
         hyper.adapt.check()

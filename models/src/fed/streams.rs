@@ -18,6 +18,8 @@ pub enum AlphaRule {
     Loss,
     /// Down its gradient.
     Gradient,
+    /// Not at all: the board chooses between the two by a test (science §5 step 2).
+    Choice,
 }
 
 /// Which personal parts there are, and how they are trained.
@@ -119,7 +121,12 @@ impl Streams {
 
     /// `α w_G + (1−α) M + P`; exactly w_G where the mix is the global part and P is not there.
     pub fn assembled(&self, global: &Params, mix: &Params) -> Params {
-        with_private(&global.mixed_with(mix, self.alpha), self.private.as_ref(), 1.0)
+        self.with_private(&global.mixed_with(mix, self.alpha))
+    }
+
+    /// `shared + P`.
+    pub fn with_private(&self, shared: &Params) -> Params {
+        with_private(shared, self.private.as_ref(), 1.0)
     }
 
     /// The gradient rule's step, taken once before the round on all training samples: `α ← clip(α − η ⟨∇CE, w_G − M⟩)`.
@@ -199,7 +206,7 @@ fn with_private(model: &Params, private: Option<&Kept<Whole>>, scale: f32) -> Pa
 /// +1 towards the global part, −1 towards the clusters.
 fn direction(rule: AlphaRule, at: &Round<'_>, trainer: &mut dyn Trainer) -> Result<f32, FedError> {
     let global_is_better = match rule {
-        AlphaRule::Gradient => return Ok(0.0),
+        AlphaRule::Gradient | AlphaRule::Choice => return Ok(0.0),
         AlphaRule::Distance => at.end.distance(at.global) < at.end.distance(at.nearest),
         AlphaRule::Loss => {
             let mut loss = |model| trainer.evaluate(model, at.conditioning, Split::Train).map(|m| m.loss);
