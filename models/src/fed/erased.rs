@@ -26,7 +26,7 @@ pub struct Sent {
 }
 
 /// A host's state, decoded once to plan for many boards.
-pub trait Published {
+pub trait Published: Send + Sync + std::fmt::Debug {
     /// What all boards share, in a fixed order.
     fn parts(&self) -> Vec<(Extent, Vec<f32>)>;
     /// What this board shall train on.
@@ -210,6 +210,7 @@ fn down<M: Method>(down: Down<Vec<u8>>) -> Result<Down<M::Task>, FedError> {
     Ok(Down { parts: down.parts, task: unpack::<M, _>("task", &down.task)? })
 }
 
+#[derive(Debug)]
 struct Open<M: Method> {
     hyper: M::Hyper,
     server: M::Server,

@@ -8,7 +8,7 @@ mod terms;
 pub use terms::{Briefing, Charter, Completion, Effect, Handled, Reply, Request, Status};
 
 use super::event::{Abandoned, Event, Published};
-use super::phase::Phase;
+use super::phase::{Outcome, Phase};
 use super::{Millis, Policy};
 use crate::id::{ClientId, Hash, RoundId};
 use crate::tensor::rng::{Key, Purpose};
@@ -184,6 +184,12 @@ impl Coordinator {
         }
         self.advance(now, &mut events);
         events
+    }
+
+    /// Whether an update of this board would count now: the shell stores no other.
+    pub fn awaits(&self, client: ClientId) -> bool {
+        matches!(&self.phase, Phase::Collecting(open)
+            if matches!(open.cohort.get(&client), Some(Outcome::Awaited | Outcome::Declined)))
     }
 
     /// Whether this blob is one that the board's current task or offer names.
