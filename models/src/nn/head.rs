@@ -1,7 +1,8 @@
 //! Head-only work on [`Features`]: everything that needs no pass through the backbone.
-use super::loss;
 use super::{Features, LearningRate, TrainError};
+use super::{isa, loss};
 use crate::params::{Head, SpecError};
+use crate::tensor::kernel::{self as k, SgdStep};
 use crate::tensor::rng::Key;
 
 /// Training of a head on features that do not change.
@@ -40,11 +41,8 @@ impl<'a> Linear<'a> {
 
     /// `W f + b` for each row.
     fn forward(&self, rows: &[f32], width: usize, out: &mut [f32]) {
-        for (row, z) in rows.chunks_exact(width).zip(out.chunks_exact_mut(self.classes())) {
-            for ((z, w), b) in z.iter_mut().zip(self.weight.chunks_exact(width)).zip(self.bias) {
-                *z = b + w.iter().zip(row).map(|(w, x)| w * x).sum::<f32>();
-            }
-        }
+        let n = out.len() / self.classes().max(1);
+        k::linear_forward(isa(), n, width, self.classes(), rows, self.weight, Some(self.bias), out);
     }
 }
 
@@ -52,7 +50,7 @@ impl<'a> Linear<'a> {
 pub fn logits(features: &Features, head: &Head) -> Vec<f32> {
     let linear = Linear::of(head);
     let mut out = vec![0.0; features.len() * linear.classes()];
-    linear.forward(&features.values, features.width.max(1), &mut out);
+    linear.forward(&features.values, features.width, &mut out);
     out
 }
 
@@ -92,6 +90,7 @@ pub fn fit(features: &Features, start: &Head, job: &HeadJob<'_>) -> Result<Head,
     let mut head = start.clone();
     let mut velocity = vec![0.0; head.values().len()];
     let mut gradient = vec![0.0; head.values().len()];
+    let step = SgdStep { lr: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
     for epoch in 0..job.epochs {
         let order = job.order.step(u64::from(epoch)).stream().permutation(features.len());
         for batch in order.chunks(job.batch.max(1)) {
@@ -100,10 +99,7 @@ pub fn fit(features: &Features, start: &Head, job: &HeadJob<'_>) -> Result<Head,
             if !loss.is_finite() {
                 return Err(TrainError::Diverged { epoch });
             }
-            for ((w, v), g) in head.values_mut().iter_mut().zip(&mut velocity).zip(&gradient) {
-                *v = job.momentum * *v + g;
-                *w -= job.rate.0 * *v;
-            }
+            k::sgd_momentum(isa(), step, head.values_mut(), &mut velocity, &[&gradient]);
         }
     }
     if head.values().iter().all(|v| v.is_finite()) {
@@ -133,11 +129,7 @@ fn batch_gradient(batch: &Features, head: &Head, prior: Option<&[f32]>, gradient
         sum += loss::cross_entropy(z, usize::from(label), share, dz);
     }
     let (weight, bias) = gradient.split_at_mut(classes * batch.width);
-    for (row, dz) in batch.values.chunks_exact(batch.width).zip(dz.chunks_exact(classes)) {
-        for ((dw, db), d) in weight.chunks_exact_mut(batch.width).zip(bias.iter_mut()).zip(dz) {
-            *db += d;
-            dw.iter_mut().zip(row).for_each(|(dw, x)| *dw += d * x);
-        }
-    }
+    k::linear_weight_grad(isa(), batch.len(), batch.width, classes, &batch.values, &dz, weight);
+    k::add_channels(isa(), &dz, bias);
     sum * share
 }

@@ -1,9 +1,28 @@
 //! Networks: a graph of layers, their losses, and local training.
+pub mod arch;
+pub mod bench;
+pub mod data;
+mod engine;
+mod forward;
+pub mod graph;
 pub mod head;
+mod init;
+mod isa;
+mod layer;
+mod local;
 pub mod loss;
 mod trainer;
 
+pub use data::{DataError, Dataset, Inputs};
+pub use forward::{Extractor, Forward};
+pub use graph::{Graph, GraphBuilder, GraphError, NodeId, Op};
+pub use init::init;
+pub use isa::{cap_isa, isa};
+pub use local::{LocalTrainer, Shuffle, metrics};
 pub use trainer::{
     ClassCounts, Distill, Features, Job, LearningRate, Loss, Metrics, Proximal, Split, TrainError, Trained,
     Trainer,
 };
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Forward passes alone.
+use super::plan::{Plan, Purpose};
+use super::{Fan, RUN, forward, lane, lanes, share};
+use crate::nn::data::Source;
+use crate::nn::graph::{Graph, NodeId};
+use crate::nn::isa;
+use crate::nn::layer::{Lane, Pass, Slot};
+use crate::tensor::rng::{Key, Purpose as Draw};
+
+/// Samples that go through together: a run for each lane.
+const BATCH: usize = 4 * RUN;
+
+/// A graph with weights, ready to answer.
+#[derive(Debug)]
+pub(in crate::nn) struct Inference {
+    plan: Plan,
+    wanted: Vec<NodeId>,
+    params: Vec<f32>,
+    packed: Vec<Vec<f32>>,
+    lanes: Vec<Lane>,
+}
+
+impl Inference {
+    /// `params` are all that the wanted nodes depend on: the graph's, or a prefix of them.
+    pub(in crate::nn) fn new(graph: &Graph, wanted: &[NodeId], params: &[f32]) -> Self {
+        let plan = Plan::of(graph, Purpose { trains: &[], training: false, wanted });
+        let params = plan.to_engine(params);
+        let mut packed = vec![vec![]; plan.layers.len()];
+        plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
+        Self { plan, wanted: wanted.to_vec(), params, packed, lanes: vec![] }
+    }
+
+    /// Calls `f(output, values of some samples one after the other, channel-first)` in the order of samples.
+    pub(in crate::nn) fn run(
+        &mut self,
+        fan: Fan,
+        source: Source<'_>,
+        picks: &[usize],
+        conditioning: &[f32],
+        f: &mut dyn FnMut(usize, &[f32]),
+    ) {
+        while self.lanes.len() < lanes(picks.len()) {
+            self.lanes.push(lane(&self.plan, RUN, RUN));
+        }
+        let mut sample = Vec::new();
+        for picks in picks.chunks(BATCH) {
+            let count = lanes(picks.len());
+            let (plan, params, packed) = (&self.plan, &self.params, &self.packed);
+            fan.each(&mut self.lanes[..count], &|i, lane| {
+                let mine = share(picks.len(), count, i);
+                lane.samples = mine.len();
+                let run = 0..mine.len();
+                let (picks, dropout) = (&picks[mine.clone()], Key::new(0, Draw::Dropout));
+                let first = mine.start;
+                let pass =
+                    Pass { isa: isa(), params, packed, source, picks, first, run, conditioning, dropout };
+                forward(plan, 0..plan.layers.len(), &pass, lane);
+            });
+            for lane in &self.lanes[..count] {
+                for (output, node) in self.wanted.iter().enumerate() {
+                    let slot = self.plan.slots[node.0].expect("what is wanted is stored");
+                    for s in 0..lane.samples {
+                        channel_first(&slot, s, &lane.values[node.0], &mut sample);
+                        f(output, &sample);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sample `s` of a buffer, channel after channel.
+fn channel_first(slot: &Slot, s: usize, values: &[f32], out: &mut Vec<f32>) {
+    let (plane, dims) = (slot.plane, slot.plane.dims);
+    let sample = &values[s * plane.len()..(s + 1) * plane.len()];
+    out.clear();
+    for (c, y) in (0..dims.channels).flat_map(|c| (0..dims.height).map(move |y| (c, y))) {
+        out.extend(sample[plane.row(y)][c..].iter().step_by(dims.channels));
+    }
+}

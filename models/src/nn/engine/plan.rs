@@ -1,0 +1,318 @@
+//! From a graph to layers in place: which values there are, with which borders, what is fused, what is trained.
+use super::order::Reordered;
+use crate::nn::graph::{Graph, Node, NodeId, Op, Window};
+use crate::nn::layer::{self, After, Layer, Piece, Plane, Slot, Trained};
+
+/// What a plan is for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::nn) struct Purpose<'a> {
+    /// Which of the graph's entries are trained.
+    pub trains: &'a [bool],
+    /// Whether dropout drops and batch norm takes the batch's statistics, where what they read is trained.
+    pub training: bool,
+    /// Nodes whose values are wanted.
+    pub wanted: &'a [NodeId],
+}
+
+/// A layer and its surroundings.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub layer: Box<dyn Layer>,
+    /// The node whose value it computes.
+    pub node: usize,
+    /// Nodes that it reads and whose gradient a later layer has begun.
+    pub adds: Vec<usize>,
+}
+
+/// A graph made ready to run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub layers: Vec<Placed>,
+    /// Buffers by node; none for values that are never stored.
+    pub slots: Vec<Option<Slot>>,
+    /// Whether a node's value depends on something trained.
+    pub moved: Vec<bool>,
+    /// Where segments start: 0, and each layer at which lanes meet.
+    pub starts: Vec<usize>,
+    /// Layers whose weights are reordered.
+    pub reordered: Vec<Reordered>,
+    /// What is trained, by layer, in the order of the flat buffer.
+    pub trained: Vec<(usize, Trained)>,
+}
+
+impl Plan {
+    /// Parameters in the engine's order.
+    pub(super) fn to_engine(&self, values: &[f32]) -> Vec<f32> {
+        let mut values = values.to_vec();
+        self.reordered.iter().for_each(|r| r.to_engine(&mut values));
+        values
+    }
+
+    /// Parameters back in their own order.
+    pub(super) fn to_natural(&self, mut values: Vec<f32>) -> Vec<f32> {
+        self.reordered.iter().for_each(|r| r.to_natural(&mut values));
+        values
+    }
+
+    /// Whether lanes must meet.
+    pub(super) fn has_barrier(&self) -> bool {
+        self.starts.len() > 1
+    }
+
+    /// The layers of segment `index`.
+    pub(super) fn segment(&self, index: usize) -> std::ops::Range<usize> {
+        self.starts[index]..self.starts.get(index + 1).copied().unwrap_or(self.layers.len())
+    }
+
+    pub(super) fn of(graph: &Graph, purpose: Purpose<'_>) -> Self {
+        let mut planner = Planner::new(graph, purpose);
+        let count = graph.nodes().len();
+        for node in 0..count {
+            planner.slots[node] = planner.slot(node);
+        }
+        let placed =
+            (0..count).filter(|&n| planner.alive[n] && !planner.absorbed[n]).map(|n| (n, planner.last[n]));
+        let mut layers: Vec<Placed> = Vec::new();
+        for (first, last) in placed.collect::<Vec<_>>() {
+            let layer = planner.place(layers.len(), first);
+            layers.push(Placed { layer, node: last, adds: vec![] });
+            planner.readers_done.push(graph.nodes()[first].inputs.iter().map(|i| i.0).collect());
+        }
+        planner.mark_sums(&mut layers);
+        let barriers = layers.iter().enumerate().filter(|(_, p)| p.layer.barrier().is_some()).map(|(i, _)| i);
+        let starts = std::iter::once(0).chain(barriers).collect();
+        let trained =
+            layers.iter().enumerate().flat_map(|(i, p)| p.layer.trained().into_iter().map(move |t| (i, t)));
+        let mut trained: Vec<(usize, Trained)> = trained.collect();
+        trained.sort_by_key(|(_, t)| t.range.start);
+        let Planner { slots, moved, reordered, .. } = planner;
+        Self { layers, slots, moved, starts, reordered, trained }
+    }
+}
+
+struct Planner<'a> {
+    graph: &'a Graph,
+    purpose: Purpose<'a>,
+    /// Whether a wanted node depends on it.
+    alive: Vec<bool>,
+    moved: Vec<bool>,
+    /// Living nodes that read it.
+    readers: Vec<Vec<usize>>,
+    /// The last node that is fused with this one.
+    last: Vec<usize>,
+    /// Whether it is computed by the layer of an earlier node.
+    absorbed: Vec<bool>,
+    after: Vec<After>,
+    /// Pieces of flat vectors, as they lie.
+    pieces: Vec<Vec<Piece>>,
+    slots: Vec<Option<Slot>>,
+    reordered: Vec<Reordered>,
+    /// Nodes read, by layer.
+    readers_done: Vec<Vec<usize>>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(graph: &'a Graph, purpose: Purpose<'a>) -> Self {
+        let count = graph.nodes().len();
+        let mut planner = Self {
+            graph,
+            purpose,
+            alive: vec![false; count],
+            moved: vec![false; count],
+            readers: vec![vec![]; count],
+            last: (0..count).collect(),
+            absorbed: vec![false; count],
+            after: vec![After::Nothing; count],
+            pieces: vec![vec![]; count],
+            slots: vec![None; count],
+            reordered: vec![],
+            readers_done: vec![],
+        };
+        planner.find_living();
+        planner.find_moved();
+        (0..count).for_each(|n| planner.fuse(n));
+        (0..count).for_each(|n| planner.pieces[n] = planner.pieces_of(n));
+        planner
+    }
+
+    fn node(&self, index: usize) -> &'a Node {
+        &self.graph.nodes()[index]
+    }
+
+    fn find_living(&mut self) {
+        let mut stack: Vec<usize> = self.purpose.wanted.iter().map(|n| n.0).collect();
+        while let Some(n) = stack.pop() {
+            if !std::mem::replace(&mut self.alive[n], true) {
+                stack.extend(self.node(n).inputs.iter().map(|i| i.0));
+            }
+        }
+        for n in (0..self.alive.len()).filter(|&n| self.alive[n]) {
+            self.graph.nodes()[n].inputs.iter().for_each(|i| self.readers[i.0].push(n));
+        }
+    }
+
+    fn trains(&self, node: &Node, which: usize) -> bool {
+        node.entries.get(which).is_some_and(|&e| self.purpose.trains.get(e).copied().unwrap_or(false))
+    }
+
+    fn find_moved(&mut self) {
+        for n in 0..self.moved.len() {
+            let node = self.node(n);
+            let own = (0..2).any(|which| self.trains(node, which));
+            self.moved[n] = self.alive[n] && (own || node.inputs.iter().any(|i| self.moved[i.0]));
+        }
+    }
+
+    /// The one node that reads this one, if its value is wanted for nothing else.
+    fn sole_reader(&self, node: usize) -> Option<usize> {
+        match self.readers[node][..] {
+            [reader] if !self.purpose.wanted.contains(&NodeId(node)) => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// Takes a following ReLU, and 2×2 max pooling after it, into the layer of a convolution, norm or linear layer.
+    fn fuse(&mut self, node: usize) {
+        let op = self.node(node).op;
+        if !self.alive[node] || !matches!(op, Op::Conv2d(_) | Op::BatchNorm { .. } | Op::Linear { .. }) {
+            return;
+        }
+        let Some(relu) = self.sole_reader(node).filter(|&r| self.node(r).op == Op::Relu) else { return };
+        (self.after[node], self.last[node], self.absorbed[relu]) = (After::Relu, relu, true);
+        let pooling = Op::MaxPool(Window::tiles([2, 2]));
+        let pool = self.sole_reader(relu).filter(|&p| self.node(p).op == pooling);
+        if let (Some(pool), false) = (pool, matches!(op, Op::Linear { .. })) {
+            (self.after[node], self.last[node], self.absorbed[pool]) = (After::ReluPool, pool, true);
+        }
+    }
+
+    /// Whether all readers of a flat vector can do with any order of its numbers.
+    fn orderless(&self, node: usize) -> bool {
+        let fine = |&r: &usize| match self.node(r).op {
+            Op::Linear { .. } => true,
+            Op::Relu | Op::Dropout { .. } | Op::Scale(_) | Op::Concat => self.orderless(r),
+            _ => false,
+        };
+        !self.purpose.wanted.contains(&NodeId(node)) && self.readers[node].iter().all(fine)
+    }
+
+    fn pieces_of(&self, n: usize) -> Vec<Piece> {
+        let node = self.node(n);
+        let natural = vec![Piece { channels: node.dims.len(), pixels: 1 }];
+        match node.op {
+            Op::Flatten if self.orderless(n) => {
+                let dims = self.node(node.inputs[0].0).dims;
+                vec![Piece { channels: dims.channels, pixels: dims.pixels() }]
+            }
+            Op::Relu | Op::Dropout { .. } | Op::Scale(_) if node.dims.is_flat() => {
+                self.pieces[node.inputs[0].0].clone()
+            }
+            Op::Concat => node.inputs.iter().flat_map(|i| self.pieces[i.0].clone()).collect(),
+            _ => natural,
+        }
+    }
+
+    /// The buffers of a node's value, if it is stored.
+    fn slot(&self, node: usize) -> Option<Slot> {
+        let inside =
+            (0..node).any(|n| self.last[n] == node) || (self.last[node] == node && !self.absorbed[node]);
+        if !self.alive[node] || !inside {
+            return None;
+        }
+        let mut border = [0, 0];
+        for &reader in &self.readers[node] {
+            if let Op::Conv2d(conv) = self.node(reader).op {
+                border = [0, 1].map(|i| border[i].max(conv.padding[i]));
+            }
+        }
+        let linear = |n: &usize| matches!(self.node(*n).op, Op::Linear { .. });
+        let kept =
+            self.readers[node].iter().any(linear) || (0..=node).any(|n| self.last[n] == node && linear(&n));
+        Some(Slot { node, plane: Plane { dims: self.node(node).dims, border }, kept })
+    }
+
+    fn at(&self, node: NodeId) -> Slot {
+        self.slots[node.0].expect("what a living layer reads is stored")
+    }
+
+    /// The layer that starts at a node.
+    fn place(&mut self, id: usize, n: usize) -> Box<dyn Layer> {
+        let (node, output) = (self.node(n), self.at(NodeId(self.last[n])));
+        let inputs: Vec<Slot> = node.inputs.iter().map(|&i| self.at(i)).collect();
+        let input_grads: Vec<bool> = node.inputs.iter().map(|i| self.moved[i.0]).collect();
+        let Some(&input) = inputs.first() else {
+            return match node.op {
+                Op::Conditioning => Box::new(layer::Conditioning { output }),
+                _ => Box::new(layer::Input { output }),
+            };
+        };
+        let input_grad = input_grads[0];
+        let after = self.after[n];
+        let range = |which| self.graph.range(node, which);
+        let needed = |which| range(which).expect("the builder has declared it");
+        let trains = [self.trains(node, 0), self.trains(node, 1)];
+        match node.op {
+            Op::Input | Op::Conditioning => unreachable!("sources read nothing"),
+            Op::Conv2d(conv) => {
+                let params = layer::ConvParams { weight: needed(0), bias: range(1), trains };
+                Box::new(layer::Conv::new(id, conv, params, (input, output), after, input_grad))
+            }
+            Op::Linear { .. } => {
+                let (weight, bias) = (needed(0), range(1));
+                self.reordered.extend(Reordered::of(weight.clone(), &self.pieces[node.inputs[0].0]));
+                let relu = after == After::Relu;
+                Box::new(layer::Linear { input, output, weight, bias, trains, relu, input_grad })
+            }
+            Op::BatchNorm { epsilon } => {
+                let params = [needed(0), needed(1), needed(2), needed(3)];
+                let of_batch = self.purpose.training && trains != [false; 2];
+                Box::new(layer::BatchNorm {
+                    id,
+                    epsilon,
+                    input,
+                    output,
+                    after,
+                    params,
+                    trains,
+                    of_batch,
+                    input_grad,
+                })
+            }
+            Op::GroupNorm { groups, epsilon } => {
+                let params = [needed(0), needed(1)];
+                Box::new(layer::GroupNorm { id, groups, epsilon, input, output, params, trains, input_grad })
+            }
+            Op::Dropout { p } if self.purpose.training && input_grad => {
+                Box::new(layer::Dropout { id, p, input, output })
+            }
+            Op::Dropout { .. } => Box::new(layer::Scale { input, output, factor: 1.0 }),
+            Op::Relu => Box::new(layer::Relu { input, output }),
+            Op::MaxPool(window) => Box::new(layer::MaxPool { id, window, input, output }),
+            Op::AvgPool(window) => Box::new(layer::AvgPool { window, input, output }),
+            Op::Flatten => Box::new(layer::Flatten { input, output, by_channel: !self.orderless(n) }),
+            Op::Add => Box::new(layer::Add {
+                inputs: [inputs[0], inputs[1]],
+                output,
+                input_grads: [input_grad, input_grads[1]],
+            }),
+            Op::Concat => Box::new(layer::Concat { inputs, output, input_grads }),
+            Op::Softmax => Box::new(layer::Softmax { input, output }),
+            Op::Log => Box::new(layer::Log { input, output }),
+            Op::Scale(factor) => Box::new(layer::Scale { input, output, factor }),
+        }
+    }
+
+    /// Marks, for each layer, the values it reads whose gradient a later layer begins.
+    fn mark_sums(&self, layers: &mut [Placed]) {
+        for (i, placed) in layers.iter_mut().enumerate() {
+            let mut read = self.readers_done[i].clone();
+            read.sort_unstable();
+            read.dedup();
+            let later = |node: &usize| {
+                let after = self.readers_done.iter().enumerate().skip(i + 1);
+                after.into_iter().any(|(_, nodes)| nodes.contains(node))
+            };
+            placed.adds = read.into_iter().filter(|n| self.moved[*n]).filter(later).collect();
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! A network as a small graph: nodes in topological order, each an operation on earlier nodes.
+//!
+//! A graph knows shapes and where its parameters lie in the flat buffer; it holds no numbers. How it is run is `engine`'s.
+use crate::params::{EntryDecl, ModelCard, ModelSpec, Part, Role, SpecError};
+use crate::tensor::Shape;
+use std::ops::Range;
+
+/// Extents of one sample of a value. A flat vector of `n` numbers has `n` channels of one pixel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Dims {
+    /// Channels.
+    pub channels: usize,
+    /// Rows; 1 for signals in time.
+    pub height: usize,
+    /// Columns, or points in time.
+    pub width: usize,
+}
+
+impl Dims {
+    /// A vector.
+    pub fn flat(n: usize) -> Self {
+        Self { channels: n, height: 1, width: 1 }
+    }
+
+    /// Numbers in it.
+    pub fn len(self) -> usize {
+        self.channels * self.pixels()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Pixels of one channel.
+    pub fn pixels(self) -> usize {
+        self.height * self.width
+    }
+
+    /// Whether it is a vector.
+    pub fn is_flat(self) -> bool {
+        self.pixels() == 1
+    }
+}
+
+impl std::fmt::Display for Dims {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}×{}×{}", self.channels, self.height, self.width)
+    }
+}
+
+/// A convolution, `[rows, columns]` where there are two of something. Along time: one row.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Conv2d {
+    /// Output channels.
+    pub out: usize,
+    /// Extent of the window.
+    pub kernel: [usize; 2],
+    /// Step of the window.
+    pub stride: [usize; 2],
+    /// Zeros on each side.
+    pub padding: [usize; 2],
+    /// Groups of channels that do not see each other.
+    pub groups: usize,
+    /// Whether there is a bias.
+    pub bias: bool,
+}
+
+impl Conv2d {
+    /// Stride 1, one group, with bias, as much padding as keeps the extent of an odd window.
+    pub fn same(out: usize, kernel: [usize; 2]) -> Self {
+        Self { out, kernel, stride: [1, 1], padding: kernel.map(|k| k / 2), groups: 1, bias: true }
+    }
+}
+
+/// A pooling window, `[rows, columns]`, without padding; what does not fill a window is dropped.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Window {
+    /// Extent.
+    pub kernel: [usize; 2],
+    /// Step.
+    pub stride: [usize; 2],
+}
+
+impl Window {
+    /// Windows side by side.
+    pub fn tiles(kernel: [usize; 2]) -> Self {
+        Self { kernel, stride: kernel }
+    }
+}
+
+/// What a node computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// The standardised sample.
+    Input,
+    /// The conditioning vector, the same for all samples.
+    Conditioning,
+    /// Convolution.
+    Conv2d(Conv2d),
+    /// `W x + b` of a vector.
+    Linear {
+        /// Outputs.
+        out: usize,
+        /// Whether there is a bias.
+        bias: bool,
+    },
+    /// Batch normalisation per channel (momentum 0.1).
+    BatchNorm {
+        /// Added to the variance.
+        epsilon: f32,
+    },
+    /// Group normalisation.
+    GroupNorm {
+        /// Groups of channels.
+        groups: usize,
+        /// Added to the variance.
+        epsilon: f32,
+    },
+    /// `max(x, 0)`.
+    Relu,
+    /// Largest of a window.
+    MaxPool(Window),
+    /// Mean of a window.
+    AvgPool(Window),
+    /// A vector of all numbers, channel after channel.
+    Flatten,
+    /// Drops numbers in training, each with probability `p`; the others are scaled by `1 / (1 − p)`.
+    Dropout {
+        /// Probability.
+        p: f32,
+    },
+    /// Sum of two values of one shape.
+    Add,
+    /// Vectors one after the other.
+    Concat,
+    /// Softmax over the numbers of a vector.
+    Softmax,
+    /// Natural logarithm; inference only.
+    Log,
+    /// Product with a constant.
+    Scale(f32),
+}
+
+/// Index of a node.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct NodeId(pub usize);
+
+/// One operation and what it reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its name, a prefix of the names of its parameters.
+    pub name: String,
+    /// What it computes.
+    pub op: Op,
+    /// What it reads: earlier nodes.
+    pub inputs: Vec<NodeId>,
+    /// Extents of its value.
+    pub dims: Dims,
+    /// Its parameters, as indices into [`Graph::entries`]: weight, bias, then running mean and variance.
+    pub entries: Vec<usize>,
+}
+
+/// One array of parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphEntry {
+    /// `conv1.weight`.
+    pub name: String,
+    /// Extents, as PyTorch and ONNX have them.
+    pub shape: Shape,
+    /// Trainable or statistic.
+    pub role: Role,
+    /// Place in the flat buffer.
+    pub range: Range<usize>,
+}
+
+/// A network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    entries: Vec<GraphEntry>,
+    outputs: Vec<NodeId>,
+}
+
+/// Why nodes do not make a graph.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// An operation can't take what it is given.
+    #[error("node {name} ({op}) can't take an input of {input}")]
+    Shape {
+        /// The node.
+        name: String,
+        /// Its operation.
+        op: String,
+        /// Extents of its first input.
+        input: String,
+    },
+    /// A node has the wrong number of inputs, or reads a later node.
+    #[error("node {name} ({op}) has {got} inputs, or one that isn't there yet")]
+    Inputs {
+        /// The node.
+        name: String,
+        /// Its operation.
+        op: String,
+        /// How many.
+        got: usize,
+    },
+}
+
+impl Graph {
+    /// All nodes, in topological order.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// One node.
+    ///
+    /// # Panics
+    /// If it is of another graph and not in this one.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    /// All parameters, in buffer order.
+    pub fn entries(&self) -> &[GraphEntry] {
+        &self.entries
+    }
+
+    /// What the network answers, usually one node: the logits.
+    pub fn outputs(&self) -> &[NodeId] {
+        &self.outputs
+    }
+
+    /// Extents of a sample.
+    pub fn input(&self) -> Dims {
+        self.nodes[0].dims
+    }
+
+    /// Width of the conditioning vector, 0 if there is none.
+    pub fn statistics(&self) -> usize {
+        self.nodes.iter().find(|n| n.op == Op::Conditioning).map_or(0, |n| n.dims.len())
+    }
+
+    /// Parameters in all.
+    pub fn len(&self) -> usize {
+        self.entries.last().map_or(0, |e| e.range.end)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The last linear layer.
+    pub fn head(&self) -> Option<NodeId> {
+        self.nodes.iter().rposition(|n| matches!(n.op, Op::Linear { .. })).map(NodeId)
+    }
+
+    /// What the head reads: the feature.
+    pub fn feature(&self) -> Option<NodeId> {
+        self.head().map(|head| self.node(head).inputs[0])
+    }
+
+    /// The range of a node's parameter number `which`.
+    pub(crate) fn range(&self, node: &Node, which: usize) -> Option<Range<usize>> {
+        node.entries.get(which).map(|&e| self.entries[e].range.clone())
+    }
+
+    /// The table of contents of this network, its last linear layer being the head.
+    ///
+    /// # Errors
+    /// [`SpecError::Duplicate`]; [`SpecError::Unsuitable`] if a parameter comes after the head's.
+    pub fn spec(&self, card: ModelCard) -> Result<ModelSpec, SpecError> {
+        let head = self.head().map(|h| self.node(h).entries.clone()).unwrap_or_default();
+        let declare = |(i, e): (usize, &GraphEntry)| EntryDecl {
+            name: e.name.clone(),
+            shape: e.shape.clone(),
+            part: if head.contains(&i) { Part::Head } else { Part::Backbone },
+            role: e.role,
+        };
+        let arch = card.arch.clone();
+        let spec = ModelSpec::new(card, self.entries.iter().enumerate().map(declare).collect())?;
+        if spec.entries().iter().zip(&self.entries).all(|(s, e)| s.range == e.range && s.name == e.name) {
+            return Ok(spec);
+        }
+        let (needs, got) = ("its last linear layer after all other parameters".into(), "not".into());
+        Err(SpecError::Unsuitable { arch, needs, got })
+    }
+}
+
+/// Builds a [`Graph`] node by node.
+#[derive(Clone, Debug)]
+pub struct GraphBuilder {
+    nodes: Vec<Node>,
+    entries: Vec<GraphEntry>,
+    conditioning: Option<NodeId>,
+}
+
+impl GraphBuilder {
+    /// A graph of samples of `input` (channels, height, width) and a conditioning vector of `statistics` numbers (0: none).
+    pub fn new(input: [usize; 3], statistics: usize) -> Self {
+        let source =
+            |name: &str, op, dims| Node { name: name.into(), op, inputs: vec![], dims, entries: vec![] };
+        let dims = Dims { channels: input[0], height: input[1], width: input[2] };
+        let mut nodes = vec![source("input", Op::Input, dims)];
+        if statistics > 0 {
+            nodes.push(source("statistics", Op::Conditioning, Dims::flat(statistics)));
+        }
+        let conditioning = (statistics > 0).then_some(NodeId(1));
+        Self { nodes, entries: vec![], conditioning }
+    }
+
+    /// The sample.
+    pub fn input(&self) -> NodeId {
+        NodeId(0)
+    }
+
+    /// The conditioning vector.
+    pub fn conditioning(&self) -> Option<NodeId> {
+        self.conditioning
+    }
+
+    /// Extents of a node's value.
+    pub fn dims(&self, id: NodeId) -> Dims {
+        self.nodes[id.0].dims
+    }
+
+    /// Adds a node after those it reads; its parameters, named `name.weight` and so on, follow those of earlier nodes.
+    ///
+    /// # Errors
+    /// [`GraphError`].
+    pub fn add(&mut self, name: &str, op: Op, inputs: &[NodeId]) -> Result<NodeId, GraphError> {
+        let wrong = || GraphError::Inputs { name: name.into(), op: format!("{op:?}"), got: inputs.len() };
+        let dims: Option<Vec<Dims>> = inputs.iter().map(|i| self.nodes.get(i.0).map(|n| n.dims)).collect();
+        let dims = dims.filter(|d| !d.is_empty()).ok_or_else(wrong)?;
+        let out = super::layer::dims(&op, &dims).ok_or_else(|| GraphError::Shape {
+            name: name.into(),
+            op: format!("{op:?}"),
+            input: dims[0].to_string(),
+        })?;
+        let entries = self.declare(name, &op, dims[0]);
+        self.nodes.push(Node { name: name.into(), op, inputs: inputs.to_vec(), dims: out, entries });
+        Ok(NodeId(self.nodes.len() - 1))
+    }
+
+    fn declare(&mut self, name: &str, op: &Op, input: Dims) -> Vec<usize> {
+        let first = self.entries.len();
+        for (suffix, shape, role) in super::layer::parameters(op, input) {
+            let start = self.entries.last().map_or(0, |e| e.range.end);
+            let shape = Shape::new(shape);
+            let range = start..start + shape.len();
+            self.entries.push(GraphEntry { name: format!("{name}.{suffix}"), shape, role, range });
+        }
+        (first..self.entries.len()).collect()
+    }
+
+    /// The graph that answers these nodes.
+    pub fn finish(self, outputs: &[NodeId]) -> Graph {
+        Graph { nodes: self.nodes, entries: self.entries, outputs: outputs.to_vec() }
+    }
+}

@@ -1,0 +1,314 @@
+//! Training on data at hand.
+use super::data::{Dataset, Standardise};
+use super::engine::{Batch, Fan, Hyper, Targets, Teacher, Training};
+use super::graph::Graph;
+use super::{
+    ClassCounts, Distill, Extractor, Features, Job, Metrics, Proximal, Split, TrainError, Trained, Trainer,
+    loss,
+};
+use crate::id::{ClientId, RoundId};
+use crate::params::{Backbone, Mask, ModelSpec, Params, Role, SpecError};
+use crate::tensor::rng::{Key, Purpose};
+use rayon::ThreadPool;
+use std::sync::Arc;
+
+/// From the key of an epoch and the number of training samples to their order.
+pub type Shuffle = Arc<dyn Fn(Key, usize) -> Vec<usize> + Send + Sync>;
+
+/// A [`Trainer`] on a data set in memory.
+pub struct LocalTrainer {
+    spec: Arc<ModelSpec>,
+    extractor: Extractor,
+    data: Dataset,
+    standardise: Standardise,
+    train: Vec<usize>,
+    validation: Vec<usize>,
+    counts: ClassCounts,
+    client: ClientId,
+    draws: Key,
+    pool: Option<Arc<ThreadPool>>,
+    shuffle: Shuffle,
+}
+
+impl std::fmt::Debug for LocalTrainer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LocalTrainer({} of client {})", self.spec.card().arch, self.client)
+    }
+}
+
+impl LocalTrainer {
+    /// A trainer of `graph` on the data of `client`. The validation slice is drawn from `seed` and the client's number. Without
+    /// a pool everything runs on the calling thread; the numbers are the same.
+    ///
+    /// # Errors
+    /// [`SpecError::WrongLength`] if the samples or the specification are not of this network.
+    pub fn new(
+        (graph, spec): (Arc<Graph>, Arc<ModelSpec>),
+        data: Dataset,
+        (seed, client): (u64, ClientId),
+        pool: Option<Arc<ThreadPool>>,
+    ) -> Result<Self, SpecError> {
+        let fits = |scope, expected, got| {
+            if expected == got { Ok(()) } else { Err(SpecError::WrongLength { scope, expected, got }) }
+        };
+        fits("sample", graph.input().len(), data.width())?;
+        fits("specification", graph.len(), spec.len())?;
+        let draws = Key::new(seed, Purpose::Validation).of(RoundId(0), client);
+        let (train, validation) = data.split(draws);
+        Ok(Self {
+            extractor: Extractor::new(graph, pool.clone()),
+            standardise: Standardise::new(&spec.card().preprocessing),
+            counts: data.counts(&train, spec.classes()),
+            shuffle: Arc::new(|key, n| key.stream().permutation(n)),
+            spec,
+            data,
+            train,
+            validation,
+            client,
+            draws,
+            pool,
+        })
+    }
+
+    /// The same without a validation slice: everything is trained on.
+    #[must_use]
+    pub fn without_validation(mut self) -> Self {
+        self.train = (0..self.data.len()).collect();
+        self.validation = vec![];
+        self.counts = self.data.counts(&self.train, self.spec.classes());
+        self
+    }
+
+    /// The same with another rule for the order of samples.
+    #[must_use]
+    pub fn with_order(mut self, shuffle: Shuffle) -> Self {
+        self.shuffle = shuffle;
+        self
+    }
+
+    /// The network.
+    pub fn graph(&self) -> &Arc<Graph> {
+        self.extractor.graph()
+    }
+
+    fn split(&self, split: Split) -> Vec<usize> {
+        match split {
+            Split::Train => self.train.clone(),
+            Split::Validation => self.validation.clone(),
+            Split::Probe(most) if most >= self.train.len() => self.train.clone(),
+            Split::Probe(most) => {
+                let mut order = self.draws.step(1).stream().permutation(self.train.len());
+                order.truncate(most);
+                order.sort_unstable();
+                order.into_iter().map(|i| self.train[i]).collect()
+            }
+        }
+    }
+
+    fn check(&self, params: &Params, conditioning: &[f32]) -> Result<(), TrainError> {
+        let (expected, got) = (self.spec.len(), params.values().len());
+        if expected != got {
+            return Err(SpecError::WrongLength { scope: "model", expected, got }.into());
+        }
+        let (expected, got) = (self.graph().statistics(), conditioning.len());
+        if expected != got {
+            return Err(TrainError::Conditioning { expected, got });
+        }
+        if self.train.is_empty() { Err(TrainError::NoSamples { client: self.client }) } else { Ok(()) }
+    }
+
+    /// The teacher's logits by sample of the data set, for those that are trained on.
+    fn taught(&self, distill: &Distill<'_>, conditioning: &[f32]) -> Result<Vec<f32>, TrainError> {
+        let rows = self.extractor.logits(distill.teacher, conditioning, &self.data, &self.train)?;
+        let classes = self.spec.classes();
+        let mut all = vec![0.0; self.data.len() * classes];
+        for (row, &sample) in rows.chunks_exact(classes).zip(&self.train) {
+            all[sample * classes..][..classes].copy_from_slice(row);
+        }
+        Ok(all)
+    }
+
+    fn training(&self, start: &Params, job: &Job<'_>, fan: Fan) -> Training {
+        let trains = trainable(&self.spec, job.trains);
+        let hyper = Hyper { rate: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
+        let batch = job.batch.clamp(1, self.train.len());
+        let mut training = Training::new(self.graph(), start.values(), (&trains, true), hyper, batch, fan);
+        if let Some(Proximal { anchor, mu, on }) = job.loss.proximal {
+            training.pull(anchor.values(), mu, on.ranges(&self.spec).collect());
+        }
+        training
+    }
+
+    fn epochs(
+        &self,
+        start: &Params,
+        job: &Job<'_>,
+        teacher: Option<&[f32]>,
+        fan: Fan,
+    ) -> Result<Trained, TrainError> {
+        let mut training = self.training(start, job, fan);
+        let mut trained = Trained { params: start.clone(), loss: 0.0, visits: 0 };
+        let (mut steps, needs_two) = (0, training.needs_two());
+        for epoch in 0..job.epochs {
+            let order = (self.shuffle)(job.order.step(u64::from(epoch)), self.train.len());
+            let order: Vec<usize> = order.into_iter().map(|i| self.train[i]).collect();
+            let (mut sum, mut seen) = (0.0, 0);
+            for picks in order.chunks(job.batch.max(1)).filter(|picks| picks.len() > 1 || !needs_two) {
+                let loss = training.step(&self.batch(job, teacher, picks, steps));
+                if !loss.is_finite() {
+                    return Err(TrainError::Diverged { epoch });
+                }
+                steps += 1;
+                seen += picks.len();
+                sum += loss * picks.len() as f64;
+            }
+            trained.visits += seen as u64;
+            trained.loss = sum / seen.max(1) as f64;
+        }
+        let diverged = |_| TrainError::Diverged { epoch: job.epochs.saturating_sub(1) };
+        trained.params = Params::new(Arc::clone(&self.spec), training.params()).map_err(diverged)?;
+        Ok(trained)
+    }
+
+    fn batch<'a>(
+        &'a self,
+        job: &Job<'a>,
+        teacher: Option<&'a [f32]>,
+        picks: &'a [usize],
+        step: u64,
+    ) -> Batch<'a> {
+        let distill = job.loss.distill.zip(teacher);
+        let teacher =
+            distill.map(|(d, logits)| Teacher { logits, temperature: d.temperature, weight: d.weight });
+        Batch {
+            source: self.data.source(&self.standardise),
+            picks,
+            targets: Targets { labels: self.data.labels(), prior: job.loss.prior, teacher },
+            conditioning: job.conditioning,
+            dropout: Key { purpose: Purpose::Dropout, ..job.order.step(step) },
+            share: 1.0 / picks.len() as f64,
+        }
+    }
+}
+
+/// Which entries a mask lets change.
+fn trainable(spec: &ModelSpec, mask: &Mask) -> Vec<bool> {
+    let entries = spec.entries().iter().enumerate();
+    entries.map(|(i, e)| mask.has(i) && e.role == Role::Trainable).collect()
+}
+
+impl Trainer for LocalTrainer {
+    fn spec(&self) -> &Arc<ModelSpec> {
+        &self.spec
+    }
+
+    fn counts(&self) -> &ClassCounts {
+        &self.counts
+    }
+
+    fn samples(&self, split: Split) -> usize {
+        match split {
+            Split::Train => self.train.len(),
+            Split::Validation => self.validation.len(),
+            Split::Probe(most) => most.min(self.train.len()),
+        }
+    }
+
+    fn train(&mut self, start: &Params, job: &Job<'_>) -> Result<Trained, TrainError> {
+        self.check(start, job.conditioning)?;
+        let teacher = job.loss.distill.map(|d| self.taught(&d, job.conditioning)).transpose()?;
+        Fan::within(self.pool.as_deref(), |fan| self.epochs(start, job, teacher.as_deref(), fan))
+    }
+
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        conditioning: &[f32],
+        split: Split,
+    ) -> Result<Metrics, TrainError> {
+        let picks = self.split(split);
+        let logits = self.extractor.logits(params, conditioning, &self.data, &picks)?;
+        let labels: Vec<u16> = picks.iter().map(|&i| self.data.labels()[i]).collect();
+        Ok(metrics(&logits, &labels, self.spec.classes()))
+    }
+
+    fn features(
+        &mut self,
+        backbone: &Backbone,
+        conditioning: &[f32],
+        split: Split,
+    ) -> Result<Features, TrainError> {
+        self.extractor.of_samples(backbone, conditioning, &self.data, &self.split(split))
+    }
+
+    fn gradient(&mut self, params: &Params, conditioning: &[f32]) -> Result<Vec<f32>, TrainError> {
+        const CHUNK: usize = 64;
+        self.check(params, conditioning)?;
+        let trains = trainable(&self.spec, &Mask::all(&self.spec));
+        let hyper = Hyper { rate: 0.0, momentum: 0.0, weight_decay: 0.0 };
+        let this = &*self;
+        Ok(Fan::within(this.pool.as_deref(), |fan| {
+            let mut training =
+                Training::new(this.graph(), params.values(), (&trains, false), hyper, CHUNK, fan);
+            let mut sum = vec![0.0; params.values().len()];
+            for picks in this.train.chunks(CHUNK) {
+                let batch = Batch {
+                    source: this.data.source(&this.standardise),
+                    picks,
+                    targets: Targets { labels: this.data.labels(), prior: None, teacher: None },
+                    conditioning,
+                    dropout: this.draws,
+                    share: 1.0 / this.train.len() as f64,
+                };
+                training.accumulate(&batch, &mut sum);
+            }
+            training.natural(sum)
+        }))
+    }
+
+    fn visit(&self, look: &mut dyn FnMut(&[f32], u16)) {
+        let mut sample = vec![0.0; self.data.width()];
+        for &i in &self.train {
+            self.data.sample(i, &mut sample);
+            look(&sample, self.data.labels()[i]);
+        }
+    }
+}
+
+/// Loss and accuracy of logits `[n, classes]`; of equal logits the first class is the answer.
+pub fn metrics(logits: &[f32], labels: &[u16], classes: usize) -> Metrics {
+    let mut right = vec![0u32; classes];
+    let mut seen = vec![0u32; classes];
+    let mut sum = 0.0;
+    for (z, &label) in logits.chunks_exact(classes.max(1)).zip(labels) {
+        let label = usize::from(label);
+        sum += loss::log_sum_exp(z) - f64::from(z[label]);
+        seen[label] += 1;
+        right[label] += u32::from(argmax(z) == label);
+    }
+    let samples = labels.len() as u32;
+    let shares: Vec<f64> = right
+        .iter()
+        .zip(&seen)
+        .filter(|(_, n)| **n > 0)
+        .map(|(r, n)| f64::from(*r) / f64::from(*n))
+        .collect();
+    let mean = |sum: f64, n: usize| if n == 0 { 0.0 } else { sum / n as f64 };
+    Metrics {
+        loss: mean(sum, labels.len()),
+        accuracy: mean(f64::from(right.iter().sum::<u32>()), labels.len()),
+        balanced: mean(shares.iter().sum(), shares.len()),
+        samples,
+    }
+}
+
+/// The first of the largest.
+fn argmax(z: &[f32]) -> usize {
+    let mut best = 0;
+    for (i, v) in z.iter().enumerate() {
+        if *v > z[best] {
+            best = i;
+        }
+    }
+    best
+}

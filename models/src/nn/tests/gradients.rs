@@ -1,0 +1,174 @@
+//! Every layer's backward pass against central differences of its forward pass.
+use super::*;
+use crate::nn::graph::{Conv2d, Window};
+use crate::params::Role;
+
+const CLASSES: usize = 3;
+
+/// Compares each entry's gradient along a random direction with the difference quotient of the loss.
+fn check(what: &str, graph: &Graph, training: bool) {
+    let samples = Samples::random(graph, CLASSES, 10);
+    let mut draw = stream(2);
+    let mut params = normal(&mut draw, graph.len(), 0.4);
+    for entry in graph.entries().iter().filter(|e| e.role == Role::Statistic && e.name.ends_with("var")) {
+        params[entry.range.clone()].iter_mut().for_each(|v| *v = 0.5 + v.abs());
+    }
+    let trains: Vec<bool> = graph.entries().iter().map(|e| e.role == Role::Trainable).collect();
+    let run = |params: &[f32]| {
+        let mut training = Training::new(graph, params, (&trains, training), HYPER, 10, Fan::Inline);
+        let mut gradient = vec![0.0; params.len()];
+        let loss = training.accumulate(&samples.batch(), &mut gradient);
+        (loss, training.natural(gradient))
+    };
+    let (_, gradient) = run(&params);
+    for entry in graph.entries().iter().filter(|e| e.role == Role::Trainable) {
+        let mut direction = normal(&mut draw, entry.range.len(), 1.0);
+        let norm = direction.iter().map(|d| d * d).sum::<f32>().sqrt();
+        direction.iter_mut().for_each(|d| *d /= norm);
+        let moved = |by: f32| {
+            let mut params = params.clone();
+            params[entry.range.clone()].iter_mut().zip(&direction).for_each(|(p, d)| *p += by * d);
+            run(&params).0
+        };
+        let step = 2e-3_f32;
+        let quotient = (moved(step) - moved(-step)) / (2.0 * f64::from(step));
+        let slope: f64 = gradient[entry.range.clone()]
+            .iter()
+            .zip(&direction)
+            .map(|(g, d)| f64::from(*g) * f64::from(*d))
+            .sum();
+        let size: f64 =
+            gradient[entry.range.clone()].iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
+        let close = (quotient - slope).abs() <= 0.01 * slope.abs() + 0.01 * size + 5e-4;
+        assert!(close, "{what}, {}: slope {slope}, difference quotient {quotient}, norm {size}", entry.name);
+        let biased_out = what.contains("norm") && matches!(&entry.name[..], "a.bias" | "b.bias");
+        assert!(size > 1e-4 || biased_out, "{what}, {}: no gradient arrives", entry.name);
+    }
+}
+
+/// A network of a first convolution, the operations to be tested, and a linear head.
+fn net(input: [usize; 3], statistics: usize, ops: &[(&str, Op)]) -> Graph {
+    let mut g = GraphBuilder::new(input, statistics);
+    let mut last = g.input();
+    for (name, op) in ops {
+        last = g.add(name, *op, &[last]).unwrap();
+    }
+    finish(g, last)
+}
+
+fn finish(mut g: GraphBuilder, last: NodeId) -> Graph {
+    let flat = g.add("flatten", Op::Flatten, &[last]).unwrap();
+    let joined = match g.conditioning() {
+        Some(s) => g.add("concat", Op::Concat, &[flat, s]).unwrap(),
+        None => flat,
+    };
+    let head = g.add("head", Op::Linear { out: CLASSES, bias: true }, &[joined]).unwrap();
+    g.finish(&[head])
+}
+
+fn conv(out: usize) -> Op {
+    Op::Conv2d(Conv2d::same(out, [3, 3]))
+}
+
+const POOL: Op = Op::MaxPool(Window { kernel: [2, 2], stride: [2, 2] });
+
+#[test]
+fn convolutions_of_every_kind() {
+    let first = ("a", conv(4));
+    let cases = [
+        ("same", Conv2d::same(5, [3, 3])),
+        ("valid", Conv2d { padding: [0, 0], ..Conv2d::same(5, [3, 3]) }),
+        ("wide", Conv2d::same(3, [5, 5])),
+        ("pointwise", Conv2d::same(7, [1, 1])),
+        ("pointwise with padding", Conv2d { padding: [1, 1], ..Conv2d::same(3, [1, 1]) }),
+        ("stride", Conv2d { stride: [2, 2], ..Conv2d::same(6, [3, 3]) }),
+        ("groups", Conv2d { groups: 2, ..Conv2d::same(6, [3, 3]) }),
+        ("groups and stride", Conv2d { groups: 4, stride: [2, 1], ..Conv2d::same(4, [3, 3]) }),
+        ("uneven", Conv2d { padding: [1, 0], ..Conv2d::same(4, [3, 2]) }),
+        ("no bias", Conv2d { bias: false, ..Conv2d::same(4, [3, 3]) }),
+    ];
+    for (what, case) in cases {
+        check(what, &net([2, 7, 6], 0, &[first, ("b", Op::Conv2d(case))]), true);
+        check(
+            &format!("{what}, relu"),
+            &net([2, 7, 6], 0, &[first, ("b", Op::Conv2d(case)), ("", Op::Relu)]),
+            true,
+        );
+        let pooled = [first, ("", Op::Relu), ("b", Op::Conv2d(case)), ("", Op::Relu), ("", POOL)];
+        check(&format!("{what}, relu and pool"), &net([2, 9, 7], 0, &pooled), true);
+    }
+}
+
+#[test]
+fn poolings_of_every_kind() {
+    let overlapping = Window { kernel: [3, 3], stride: [2, 2] };
+    for op in [Op::MaxPool(overlapping), Op::AvgPool(overlapping), POOL, Op::AvgPool(Window::tiles([2, 2]))] {
+        check(&format!("{op:?}"), &net([1, 9, 8], 0, &[("a", conv(4)), ("", op)]), true);
+    }
+    let signal = |out| Op::Conv2d(Conv2d::same(out, [1, 5]));
+    let pool = Op::MaxPool(Window::tiles([1, 2]));
+    check(
+        "in time",
+        &net([3, 1, 16], 0, &[("a", signal(4)), ("", Op::Relu), ("", pool), ("b", signal(5)), ("", pool)]),
+        true,
+    );
+}
+
+#[test]
+fn norms_of_every_kind() {
+    let batch = Op::BatchNorm { epsilon: 1e-3 };
+    for norm in [batch, Op::GroupNorm { groups: 2, epsilon: 1e-3 }] {
+        for tail in [&[][..], &[("", Op::Relu)], &[("", Op::Relu), ("", POOL)]] {
+            for training in [true, false] {
+                let mut ops = vec![("a", conv(4)), ("n", norm)];
+                ops.extend_from_slice(tail);
+                ops.extend([("b", conv(4)), ("m", norm)]);
+                ops.extend_from_slice(tail);
+                let what = format!("norm {norm:?} then {tail:?}, training {training}");
+                check(&what, &net([1, 9, 7], 0, &ops), training);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rest_of_the_operations() {
+    let rest = [("a", conv(4)), ("", Op::Dropout { p: 0.3 }), ("", Op::Relu), ("", Op::Scale(1.7))];
+    check("dropout and scale", &net([1, 6, 6], 0, &rest), true);
+    check("statistics", &net([1, 6, 6], 5, &[("a", conv(4)), ("", Op::Relu)]), true);
+    let mut g = GraphBuilder::new([2, 6, 6], 0);
+    let a = g.add("a", conv(4), &[g.input()]).unwrap();
+    let b = g.add("b", conv(4), &[a]).unwrap();
+    let sum = g.add("sum", Op::Add, &[a, b]).unwrap();
+    let norm = g.add("norm", Op::BatchNorm { epsilon: 1e-3 }, &[sum]).unwrap();
+    let both = g.add("both", Op::Add, &[norm, sum]).unwrap();
+    let twice = g.add("twice", Op::Add, &[both, both]).unwrap();
+    check("norm in residuals", &finish(g, twice), true);
+    let mut g = GraphBuilder::new([5, 1, 1], 0);
+    let linear = g.add("a", Op::Linear { out: 6, bias: false }, &[g.input()]).unwrap();
+    let softmax = g.add("softmax", Op::Softmax, &[linear]).unwrap();
+    let log = g.add("log", Op::Log, &[softmax]).unwrap();
+    let relu = g.add("relu", Op::Relu, &[linear]).unwrap();
+    let joined = g.add("joined", Op::Concat, &[log, relu]).unwrap();
+    check("softmax and log", &finish(g, joined), true);
+}
+
+#[test]
+fn what_is_frozen_keeps_its_bits_and_what_is_below_is_evaluated() {
+    let (graph, spec) = arch::build(&card("cc32", [3, 8, 8], CLASSES, 0)).unwrap();
+    let start = init(&graph, &spec, 1);
+    let samples = Samples::random(&graph, CLASSES, 12);
+    for from in ["conv3", "fc1", "head"] {
+        let first = spec.entries().iter().position(|e| e.name.starts_with(from)).unwrap();
+        let trains: Vec<bool> = (0..spec.entries().len()).map(|i| i >= first).collect();
+        let mut training = Training::new(&graph, start.values(), (&trains, true), HYPER, 12, Fan::Inline);
+        training.step(&samples.batch());
+        let end = training.params();
+        for (i, entry) in spec.entries().iter().enumerate() {
+            let same = start.values()[entry.range.clone()] == end[entry.range.clone()];
+            // A bias before a norm has no gradient but for rounding.
+            let idle = entry.name.starts_with("conv") && entry.name.ends_with("bias");
+            assert!(same == (i < first) || idle, "{} when training from {from}", entry.name);
+        }
+    }
+}
