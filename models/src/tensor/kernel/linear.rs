@@ -57,9 +57,10 @@ pub fn linear_input_grad(isa: Isa, n: usize, k: usize, o: usize, dy: &[f32], w: 
 pub fn linear_weight_grad(isa: Isa, n: usize, k: usize, o: usize, x: &[f32], dy: &[f32], dw: &mut [f32]) {
     check(n, k, o, x, dw, dy);
     let table = isa.table();
-    for panel in table.panels(k) {
-        for_each_block(&panel, x, k, n, |reduced, b, b_step| {
-            for (first, rows) in table.tap_strips(&panel, o) {
+    // Outputs outside, panels inside: the rows of `dw`, which is the largest operand, are read and written as streams.
+    for (first, rows) in table.tap_strips(k, o) {
+        for panel in table.panels(k) {
+            for_each_block(&panel, x, k, n, |reduced, b, b_step| {
                 let mut tile = Tile {
                     segs: 1,
                     len: reduced.len(),
@@ -75,8 +76,8 @@ pub fn linear_weight_grad(isa: Isa, n: usize, k: usize, o: usize, x: &[f32], dy:
                     out_row: k,
                 };
                 table.taps(&panel, rows, &mut tile);
-            }
-        });
+            });
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod norm;
 mod pack;
 mod pointwise;
 mod pool;
+mod sums;
 #[expect(unsafe_code, reason = "register tiles read through pointers that `Tile` and `Dot` have checked")]
 mod tile;
 mod weight_grad;
@@ -43,13 +44,9 @@ pub use conv::{conv_forward, conv_input_grad, conv_input_grad_scatter};
 pub use geometry::ConvGeometry;
 pub use isa::{Isa, IsaCap, UnknownIsa};
 pub use linear::{linear_forward, linear_input_grad, linear_weight_grad};
-pub use norm::{
-    BnBackward, bn_backward, channel_sums, grad_sums, relu_grad_sums, scale_shift, scale_shift_relu,
-};
+pub use norm::{BnBackward, bn_backward, scale_shift, scale_shift_relu};
 pub use pack::{pack_conv, pack_conv_flipped, packed_flipped_len, packed_len, unpack_weight_grad};
-pub use pointwise::{SgdStep, add_channels, axpy, relu, relu_backward, sgd_momentum};
-pub use pool::{
-    POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, pool_channel_sums, pool_grad_sums, relu_max_pool2,
-    unpool2,
-};
+pub use pointwise::{SgdStep, axpy, relu, relu_backward, sgd_momentum};
+pub use pool::{POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, relu_max_pool2, unpool2};
+pub use sums::{add_channels, channel_sums, grad_sums, pool_channel_sums, pool_grad_sums, relu_grad_sums};
 pub use weight_grad::conv_weight_grad;

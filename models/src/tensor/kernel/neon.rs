@@ -34,10 +34,25 @@ impl Simd for Neon {
         // SAFETY: NEON is in every AArch64 CPU.
         unsafe { vfmaq_f32(c, a, b) }
     }
+
+    #[inline(always)]
+    unsafe fn add(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON is in every AArch64 CPU.
+        unsafe { vaddq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: float32x4_t) -> f32 {
+        // SAFETY: NEON is in every AArch64 CPU.
+        unsafe {
+            let halves = vadd_f32(vget_low_f32(v), vget_high_f32(v));
+            vget_lane_f32::<0>(halves) + vget_lane_f32::<1>(halves)
+        }
+    }
 }
 
 tile_table! {
     Neon, IsaCap::Neon, features: [],
     widths: [4 => [1 2 3 4 5 6], 2 => [1 2 3 4 5 6 7 8], 1 => [1 2 3 4 5 6 7 8]],
-    dot: [2 x 2, 4],
+    dot: [2 x 3, 4],
 }

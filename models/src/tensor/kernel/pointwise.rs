@@ -1,6 +1,7 @@
-//! Element by element: activations, sums over samples, and the step of the optimiser.
+//! Element by element: activations and the step of the optimiser.
 use super::dispatch::vectorised;
 use super::isa::Isa;
+use std::hint::select_unpredictable;
 
 /// `x = max(x, 0)`; a NaN stays.
 pub fn relu(isa: Isa, x: &mut [f32]) {
@@ -10,7 +11,8 @@ pub fn relu(isa: Isa, x: &mut [f32]) {
 #[inline(always)]
 fn relu_body(x: &mut [f32]) {
     for x in x {
-        *x = if *x < 0.0 { 0.0 } else { *x };
+        // As a plain `if` this becomes a store under a mask, which is slow.
+        *x = select_unpredictable(*x < 0.0, 0.0, *x);
     }
 }
 
@@ -23,7 +25,7 @@ pub fn relu_backward(isa: Isa, y: &[f32], dy: &mut [f32]) {
 #[inline(always)]
 fn relu_backward_body(y: &[f32], dy: &mut [f32]) {
     for (dy, y) in dy.iter_mut().zip(y) {
-        *dy = if *y <= 0.0 { 0.0 } else { *dy };
+        *dy = select_unpredictable(*y <= 0.0, 0.0, *dy);
     }
 }
 
@@ -37,26 +39,6 @@ pub fn axpy(isa: Isa, a: f32, x: &[f32], y: &mut [f32]) {
 fn axpy_body(a: f32, x: &[f32], y: &mut [f32]) {
     for (y, x) in y.iter_mut().zip(x) {
         *y += a * x;
-    }
-}
-
-/// `sum[c] += Σ x[pixel][c]`, pixel after pixel: the gradient of a bias, among others.
-pub fn add_channels(isa: Isa, x: &[f32], sum: &mut [f32]) {
-    assert!(
-        !sum.is_empty() && x.len().is_multiple_of(sum.len()),
-        "{} floats in pixels of {}",
-        x.len(),
-        sum.len()
-    );
-    vectorised!(isa, add_channels_body(x: &[f32], sum: &mut [f32]));
-}
-
-#[inline(always)]
-fn add_channels_body(x: &[f32], sum: &mut [f32]) {
-    for pixel in x.chunks_exact(sum.len()) {
-        for (sum, x) in sum.iter_mut().zip(pixel) {
-            *sum += x;
-        }
     }
 }
 

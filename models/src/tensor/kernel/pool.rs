@@ -30,7 +30,7 @@ impl PoolRow {
         self.pitch + self.width * self.channels
     }
 
-    fn check(&self, pair: usize, pooled: usize, argmax: usize) {
+    pub(super) fn check(&self, pair: usize, pooled: usize, argmax: usize) {
         assert!(self.channels > 0 && self.pitch >= self.width * self.channels, "rows overlap: {self:?}");
         assert!(pair >= self.pair_len(), "two rows of {pair} floats for {self:?}");
         assert!(
@@ -41,7 +41,7 @@ impl PoolRow {
 
     /// Offsets of the four inputs of output column `x`.
     #[inline(always)]
-    fn corners(&self, x: usize) -> [usize; 4] {
+    pub(super) fn corners(&self, x: usize) -> [usize; 4] {
         let left = 2 * x * self.channels;
         [left, left + self.channels, self.pitch + left, self.pitch + left + self.channels]
     }
@@ -57,6 +57,7 @@ pub fn relu_max_pool2(isa: Isa, row: PoolRow, y: &[f32], out: &mut [f32], argmax
 fn relu_max_pool2_body(row: PoolRow, y: &[f32], out: &mut [f32], argmax: &mut [u8]) {
     let c = row.channels;
     for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
+        let (out, argmax) = (&mut out[..c], &mut argmax[..c]);
         let [y0, y1, y2, y3] = row.corners(x).map(|at| &y[at..][..c]);
         for j in 0..c {
             (out[j], argmax[j]) = relu_max([y0[j], y1[j], y2[j], y3[j]]);
@@ -68,13 +69,14 @@ fn relu_max_pool2_body(row: PoolRow, y: &[f32], out: &mut [f32], argmax: &mut [u
 #[inline(always)]
 fn relu_max(y: [f32; 4]) -> (f32, u8) {
     let (mut max, mut at) = (y[0], 0u32);
-    for (i, y) in (0u32..).zip(y).skip(1) {
-        let above = y > max;
-        at = if above { i } else { at };
-        max = if above { y } else { max };
+    for i in 1..4 {
+        let above = y[i] > max;
+        at = if above { i as u32 } else { at };
+        max = if above { y[i] } else { max };
     }
     let cut = max <= 0.0;
-    (if cut { 0.0 } else { max }, if cut { POOL_CUT } else { at as u8 })
+    at = if cut { u32::from(POOL_CUT) } else { at };
+    (if cut { 0.0 } else { max }, at as u8)
 }
 
 /// [`relu_max_pool2`] of `scale[c]·y + shift[c]`, without storing that.
@@ -106,6 +108,7 @@ fn bn_relu_max_pool2_body(
     let c = row.channels;
     let (scale, shift) = (&scale[..c], &shift[..c]);
     for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
+        let (out, argmax) = (&mut out[..c], &mut argmax[..c]);
         let corners = row.corners(x).map(|at| &y[at..][..c]);
         for j in 0..c {
             (out[j], argmax[j]) = relu_max(corners.map(|y| scale[j] * y[j] + shift[j]));
@@ -187,70 +190,6 @@ fn bn_unpool2_body(
             for j in 0..c {
                 dy[j] = offset[j] + slope[j] * y[j];
             }
-        }
-    }
-}
-
-/// `sum[c] += Σ g` over the outputs that the ReLU let through: the gradient of the bias before the pooling.
-pub fn pool_channel_sums(isa: Isa, g: &[f32], argmax: &[u8], sum: &mut [f32]) {
-    assert!(
-        !sum.is_empty() && g.len().is_multiple_of(sum.len()),
-        "{} floats in pixels of {}",
-        g.len(),
-        sum.len()
-    );
-    assert_eq!(g.len(), argmax.len(), "gradients and winners");
-    vectorised!(isa, pool_channel_sums_body(g: &[f32], argmax: &[u8], sum: &mut [f32]));
-}
-
-#[inline(always)]
-fn pool_channel_sums_body(g: &[f32], argmax: &[u8], sum: &mut [f32]) {
-    let c = sum.len();
-    for (g, argmax) in g.chunks_exact(c).zip(argmax.chunks_exact(c)) {
-        for ((sum, g), won) in sum.iter_mut().zip(g).zip(argmax) {
-            *sum += if *won < POOL_CUT { *g } else { 0.0 };
-        }
-    }
-}
-
-/// [`super::grad_sums`] through the pooling: `sum[c] += Σ g`, `product[c] += Σ g·y` with `y` of the winner, over the outputs
-/// that the ReLU let through.
-pub fn pool_grad_sums(
-    isa: Isa,
-    row: PoolRow,
-    g: &[f32],
-    argmax: &[u8],
-    y: &[f32],
-    sum: &mut [f32],
-    product: &mut [f32],
-) {
-    row.check(y.len(), g.len(), argmax.len());
-    assert!(sum.len() == row.channels && product.len() == row.channels, "channels");
-    vectorised!(isa, pool_grad_sums_body(
-        row: PoolRow, g: &[f32], argmax: &[u8], y: &[f32], sum: &mut [f32], product: &mut [f32],
-    ));
-}
-
-#[inline(always)]
-fn pool_grad_sums_body(
-    row: PoolRow,
-    g: &[f32],
-    argmax: &[u8],
-    y: &[f32],
-    sum: &mut [f32],
-    product: &mut [f32],
-) {
-    let c = row.channels;
-    let (sum, product) = (&mut sum[..c], &mut product[..c]);
-    for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
-        let [y0, y1, y2, y3] = row.corners(x).map(|at| &y[at..][..c]);
-        for j in 0..c {
-            let won = argmax[j];
-            let open = if won < POOL_CUT { g[j] } else { 0.0 };
-            let low = if won == 0 { y0[j] } else { y1[j] };
-            let high = if won == 2 { y2[j] } else { y3[j] };
-            sum[j] += open;
-            product[j] += open * if won < 2 { low } else { high };
         }
     }
 }

@@ -31,10 +31,20 @@ impl Simd for Portable {
     unsafe fn fma(a: [f32; 4], b: [f32; 4], c: [f32; 4]) -> [f32; 4] {
         std::array::from_fn(|i| a[i] * b[i] + c[i])
     }
+
+    #[inline(always)]
+    unsafe fn add(a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
+        std::array::from_fn(|i| a[i] + b[i])
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: [f32; 4]) -> f32 {
+        (v[0] + v[2]) + (v[1] + v[3])
+    }
 }
 
 tile_table! {
     Portable, IsaCap::Generic, features: [],
     widths: [2 => [1 2 3 4], 1 => [1 2 3 4]],
-    dot: [2 x 2, 4],
+    dot: [1 x 2, 4],
 }

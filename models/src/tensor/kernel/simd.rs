@@ -22,6 +22,11 @@ pub(super) trait Simd {
     /// `a * b + c`, rounded once where the instruction set can.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
 
+    /// `a + b`.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// The sum of the lanes as a tree: lane `i` and lane `i + half`, then the halves of what remains.
+    unsafe fn tree_sum(v: Self::V) -> f32;
+
     /// Reads the first `n` floats, zeros in the other lanes.
     #[inline(always)]
     unsafe fn load_part(from: *const f32, n: usize) -> Self::V {

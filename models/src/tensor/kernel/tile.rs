@@ -135,9 +135,14 @@ impl Table {
         strips(n, self.widths[panel.width].pixels.len())
     }
 
-    /// Cuts `n` rows into tiles of a [`Table::taps`] call.
-    pub(super) fn tap_strips(&self, panel: &Panel, n: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        strips(n, self.widths[panel.width].taps.len())
+    /// Cuts `n` rows into tiles of a [`Table::taps`] call, for all panels of `channels`: narrower ones take taller tiles.
+    pub(super) fn tap_strips(
+        &'static self,
+        channels: usize,
+        n: usize,
+    ) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let tallest = self.panels(channels).next().map_or(1, |widest| self.widths[widest.width].taps.len());
+        strips(n, tallest)
     }
 
     /// Runs a tile of `rows` rows whose reduction is contiguous in `a`, and writes the channels that exist.
@@ -169,7 +174,7 @@ impl Table {
 }
 
 /// Cuts `0..n` into nearly equal strips of at most `max`, as (start, length).
-fn strips(n: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn strips(n: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = n.div_ceil(max);
     (0..count).map(move |t| (n * t / count, n * (t + 1) / count - n * t / count))
 }
@@ -199,7 +204,7 @@ pub(super) unsafe fn run<S: Simd, const MR: usize, const NV: usize>(
         for _ in 0..t.segs {
             let (mut a, mut b) = (a_seg, b_seg);
             for _ in 0..len {
-                let bv: [S::V; NV] = std::array::from_fn(|v| S::load(b.add(v * S::LANES)));
+                let bv = load_row::<S, NV>(b, S::LANES);
                 for (i, row) in acc.iter_mut().enumerate() {
                     let x = S::splat(*a.add(i * a_row));
                     for v in 0..NV {
@@ -220,19 +225,36 @@ pub(super) unsafe fn run<S: Simd, const MR: usize, const NV: usize>(
 /// As [`run`].
 #[inline(always)]
 unsafe fn start<S: Simd, const MR: usize, const NV: usize>(t: &Tile<'_>, lanes: usize) -> [[S::V; NV]; MR] {
-    // SAFETY: `row` reads what `Tile::fits` allows of a row.
+    // SAFETY: `Tile::fits` has bounded the rows of `init` and `out`.
     unsafe {
-        let row = |p: *const f32| -> [S::V; NV] {
-            std::array::from_fn(|v| {
-                let p = p.add(v * S::LANES);
-                if v + 1 == NV && lanes < S::LANES { S::load_part(p, lanes) } else { S::load(p) }
-            })
-        };
         match t.init {
             Init::Zero => [[S::splat(0.0); NV]; MR],
-            Init::Row(bias) => [row(bias.as_ptr()); MR],
-            Init::Keep => std::array::from_fn(|i| row(t.out.as_ptr().add(i * t.out_row))),
+            Init::Row(bias) => [load_row::<S, NV>(bias.as_ptr(), lanes); MR],
+            Init::Keep => {
+                let mut acc = [[S::splat(0.0); NV]; MR];
+                for (i, row) in acc.iter_mut().enumerate() {
+                    *row = load_row::<S, NV>(t.out.as_ptr().add(i * t.out_row), lanes);
+                }
+                acc
+            }
         }
+    }
+}
+
+/// No closures in here: `array::from_fn` may stay a call to code that is compiled for the wrong instruction set.
+///
+/// # Safety
+/// The CPU has `S`, and `from` has the floats of a row whose last vector has `lanes` lanes.
+#[inline(always)]
+unsafe fn load_row<S: Simd, const NV: usize>(from: *const f32, lanes: usize) -> [S::V; NV] {
+    // SAFETY: see above.
+    unsafe {
+        let mut row = [S::splat(0.0); NV];
+        for (v, value) in row.iter_mut().enumerate() {
+            let from = from.add(v * S::LANES);
+            *value = if v + 1 == NV && lanes < S::LANES { S::load_part(from, lanes) } else { S::load(from) };
+        }
+        row
     }
 }
 
@@ -244,17 +266,21 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(
     lanes: usize,
     acc: &[[S::V; NV]; MR],
 ) {
-    let out = t.out.as_mut_ptr();
-    for (i, row) in acc.iter().enumerate() {
-        for (v, &value) in row.iter().enumerate() {
-            // SAFETY: `Tile::fits` has bounded row `i` of `out`.
-            unsafe {
-                let to = out.add(i * t.out_row + v * S::LANES);
-                if v + 1 == NV && lanes < S::LANES {
-                    S::store_part(to, value, lanes);
-                } else {
-                    S::store(to, value);
+    let (out, whole) = (t.out.as_mut_ptr(), if lanes < S::LANES { NV - 1 } else { NV });
+    // SAFETY: `Tile::fits` has bounded the rows of `out`.
+    unsafe {
+        if whole == NV {
+            for (i, row) in acc.iter().enumerate() {
+                for (v, &value) in row.iter().enumerate() {
+                    S::store(out.add(i * t.out_row + v * S::LANES), value);
                 }
+            }
+            return;
+        }
+        for (i, row) in acc.iter().enumerate() {
+            for (v, &value) in row.iter().enumerate() {
+                let to = out.add(i * t.out_row + v * S::LANES);
+                if v < whole { S::store(to, value) } else { S::store_part(to, value, lanes) }
             }
         }
     }
@@ -300,45 +326,44 @@ pub(super) unsafe fn dot<S: Simd, const M: usize, const N: usize, const W: usize
         let mut acc = [[[S::splat(0.0); W]; N]; M];
         let whole = d.k - d.k % MAX_LANES;
         for p in (0..whole).step_by(MAX_LANES) {
-            let (a, b) = (a.add(p), b.add(p));
-            dot_step::<S, M, N, W>(
-                &mut acc,
-                std::array::from_fn(|i| a.add(i * d.k)),
-                std::array::from_fn(|j| b.add(j * d.k)),
-            );
+            dot_step::<S, M, N, W>(&mut acc, (a.add(p), d.k), (b.add(p), d.k));
         }
         if whole < d.k {
             let (a, b) = (dot_tail::<M>(d.a, i, d.k), dot_tail::<N>(d.b, j, d.k));
+            let step = MAX_LANES;
             dot_step::<S, M, N, W>(
                 &mut acc,
-                std::array::from_fn(|i| a[i].as_ptr()),
-                std::array::from_fn(|j| b[j].as_ptr()),
+                (a.as_flattened().as_ptr(), step),
+                (b.as_flattened().as_ptr(), step),
             );
         }
         for (r, row) in acc.iter().enumerate() {
             for (c, sum) in row.iter().enumerate() {
                 let bias = d.bias.map_or(0.0, |bias| bias[j + c]);
-                d.out[(i + r) * d.out_row + j + c] = tree_sum::<S, W>(sum) + bias;
+                d.out[(i + r) * d.out_row + j + c] = tree_sum::<S, W>(*sum) + bias;
             }
         }
     }
 }
 
 /// # Safety
-/// The CPU has `S`, and every pointer has [`MAX_LANES`] floats.
+/// The CPU has `S`; `a` and `b` are pointers to `M` and `N` rows of [`MAX_LANES`] floats and the steps between rows.
 #[inline(always)]
 unsafe fn dot_step<S: Simd, const M: usize, const N: usize, const W: usize>(
     acc: &mut [[[S::V; W]; N]; M],
-    a: [*const f32; M],
-    b: [*const f32; N],
+    (a, a_row): (*const f32, usize),
+    (b, b_row): (*const f32, usize),
 ) {
     #[expect(clippy::needless_range_loop, reason = "`w` also indexes the inner arrays")]
     for w in 0..W {
         // SAFETY: `w * S::LANES` stays below `MAX_LANES`.
         unsafe {
-            let av: [S::V; M] = std::array::from_fn(|i| S::load(a[i].add(w * S::LANES)));
+            let mut av = [S::splat(0.0); M];
+            for (i, av) in av.iter_mut().enumerate() {
+                *av = S::load(a.add(i * a_row + w * S::LANES));
+            }
             for j in 0..N {
-                let bv = S::load(b[j].add(w * S::LANES));
+                let bv = S::load(b.add(j * b_row + w * S::LANES));
                 for i in 0..M {
                     acc[i][j][w] = S::fma(av[i], bv, acc[i][j][w]);
                 }
@@ -358,20 +383,19 @@ fn dot_tail<const R: usize>(rows: &[f32], first: usize, k: usize) -> [[f32; MAX_
 }
 
 /// # Safety
-/// The CPU has `S`, and `W * S::LANES` is [`MAX_LANES`].
+/// The CPU has `S`; `W` is a power of two.
 #[inline(always)]
-unsafe fn tree_sum<S: Simd, const W: usize>(sum: &[S::V; W]) -> f32 {
-    let mut lanes = [0.0f32; MAX_LANES];
-    for (w, &v) in sum.iter().enumerate() {
-        // SAFETY: `w * S::LANES + S::LANES` is at most `MAX_LANES`.
-        unsafe { S::store(lanes.as_mut_ptr().add(w * S::LANES), v) };
-    }
-    for half in [8, 4, 2, 1] {
+unsafe fn tree_sum<S: Simd, const W: usize>(mut sum: [S::V; W]) -> f32 {
+    let mut half = W / 2;
+    while half > 0 {
         for i in 0..half {
-            lanes[i] += lanes[i + half];
+            // SAFETY: the caller vouches for the CPU.
+            sum[i] = unsafe { S::add(sum[i], sum[i + half]) };
         }
+        half /= 2;
     }
-    lanes[0]
+    // SAFETY: as above.
+    unsafe { S::tree_sum(sum[0]) }
 }
 
 /// Writes the table of an instruction set: its vector type, level, target features, and for each panel width (in vectors,

@@ -40,6 +40,21 @@ impl Simd for Sse2 {
         // SAFETY: SSE2 is in every x86-64 CPU.
         unsafe { _mm_add_ps(_mm_mul_ps(a, b), c) }
     }
+
+    #[inline(always)]
+    unsafe fn add(a: __m128, b: __m128) -> __m128 {
+        // SAFETY: SSE2 is in every x86-64 CPU.
+        unsafe { _mm_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: __m128) -> f32 {
+        // SAFETY: SSE2 is in every x86-64 CPU.
+        unsafe {
+            let pair = _mm_add_ps(v, _mm_movehl_ps(v, v));
+            _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps::<1>(pair, pair)))
+        }
+    }
 }
 
 impl Simd for Avx2 {
@@ -69,6 +84,18 @@ impl Simd for Avx2 {
         // SAFETY: the caller vouches for the CPU.
         unsafe { _mm256_fmadd_ps(a, b, c) }
     }
+
+    #[inline(always)]
+    unsafe fn add(a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm256_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: __m256) -> f32 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { Sse2::tree_sum(_mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v))) }
+    }
 }
 
 impl Simd for Avx512 {
@@ -97,6 +124,18 @@ impl Simd for Avx512 {
     unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
         // SAFETY: the caller vouches for the CPU.
         unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: __m512) -> f32 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { Avx2::tree_sum(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))) }
     }
 
     #[inline(always)]
@@ -132,7 +171,7 @@ mod avx2 {
     tile_table! {
         Avx2, IsaCap::Avx2, features: ["avx2,fma"],
         widths: [2 => [1 2 3 4 5 6], 1 => [1 2 3 4 5 6 7 8 9 10 11 12]],
-        dot: [2 x 2, 2],
+        dot: [2 x 3, 2],
     }
 }
 
