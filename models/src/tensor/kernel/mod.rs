@@ -11,6 +11,7 @@
 //! A result depends on the arguments and on the instruction set only: not on threads, not on how a batch is cut into
 //! micro-batches (an element is always summed in the same order, whatever register tile computes it), and not on vector
 //! width: AVX2, AVX-512 and NEON agree in every bit, and so do `generic` and SSE2, which round a product before they add it.
+mod blocks;
 mod conv;
 mod dispatch;
 mod geometry;

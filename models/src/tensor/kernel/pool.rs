@@ -1,6 +1,7 @@
 //! ReLU and 2x2 max-pooling in one pass over two rows, and the way back.
 //!
 //! The forward pass keeps one byte per output: which of the four inputs won, or [`POOL_CUT`].
+use super::blocks::{block, in_blocks};
 use super::dispatch::vectorised;
 use super::isa::Isa;
 use super::norm::BnBackward;
@@ -55,28 +56,42 @@ pub fn relu_max_pool2(isa: Isa, row: PoolRow, y: &[f32], out: &mut [f32], argmax
 
 #[inline(always)]
 fn relu_max_pool2_body(row: PoolRow, y: &[f32], out: &mut [f32], argmax: &mut [u8]) {
+    in_blocks!(row.channels, relu_max_pool2_block(row, y, out, argmax));
+}
+
+#[inline(always)]
+fn relu_max_pool2_block<const B: usize>(
+    at: usize,
+    row: PoolRow,
+    y: &[f32],
+    out: &mut [f32],
+    argmax: &mut [u8],
+) {
     let c = row.channels;
     for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
-        let (out, argmax) = (&mut out[..c], &mut argmax[..c]);
-        let [y0, y1, y2, y3] = row.corners(x).map(|at| &y[at..][..c]);
-        for j in 0..c {
-            (out[j], argmax[j]) = relu_max([y0[j], y1[j], y2[j], y3[j]]);
-        }
+        let corners = row.corners(x).map(|corner| block(y, corner + at));
+        relu_max::<B>(corners, &mut out[at..][..B], &mut argmax[at..][..B]);
     }
 }
 
 /// The largest of four, or zero, and which one it is. Selects, not branches: this is the inner loop.
 #[inline(always)]
-fn relu_max(y: [f32; 4]) -> (f32, u8) {
-    let (mut max, mut at) = (y[0], 0u32);
-    for i in 1..4 {
-        let above = y[i] > max;
-        at = if above { i as u32 } else { at };
-        max = if above { y[i] } else { max };
+fn relu_max<const B: usize>(y: [[f32; B]; 4], out: &mut [f32], argmax: &mut [u8]) {
+    let (mut max, mut at) = (y[0], [0u32; B]);
+    for (i, y) in (1u32..).zip(&y[1..]) {
+        for j in 0..B {
+            let above = y[j] > max[j];
+            at[j] = if above { i } else { at[j] };
+            max[j] = if above { y[j] } else { max[j] };
+        }
     }
-    let cut = max <= 0.0;
-    at = if cut { u32::from(POOL_CUT) } else { at };
-    (if cut { 0.0 } else { max }, at as u8)
+    for j in 0..B {
+        let cut = max[j] <= 0.0;
+        at[j] = if cut { u32::from(POOL_CUT) } else { at[j] };
+        max[j] = if cut { 0.0 } else { max[j] };
+    }
+    out.copy_from_slice(&max);
+    argmax.copy_from_slice(&at.map(|at| at as u8));
 }
 
 /// [`relu_max_pool2`] of `scale[c]·y + shift[c]`, without storing that.
@@ -105,14 +120,28 @@ fn bn_relu_max_pool2_body(
     out: &mut [f32],
     argmax: &mut [u8],
 ) {
+    in_blocks!(row.channels, bn_relu_max_pool2_block(row, y, (scale, shift), out, argmax));
+}
+
+#[inline(always)]
+fn bn_relu_max_pool2_block<const B: usize>(
+    at: usize,
+    row: PoolRow,
+    y: &[f32],
+    (scale, shift): (&[f32], &[f32]),
+    out: &mut [f32],
+    argmax: &mut [u8],
+) {
     let c = row.channels;
-    let (scale, shift) = (&scale[..c], &shift[..c]);
+    let (scale, shift): ([f32; B], [f32; B]) = (block(scale, at), block(shift, at));
     for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
-        let (out, argmax) = (&mut out[..c], &mut argmax[..c]);
-        let corners = row.corners(x).map(|at| &y[at..][..c]);
-        for j in 0..c {
-            (out[j], argmax[j]) = relu_max(corners.map(|y| scale[j] * y[j] + shift[j]));
+        let mut corners: [[f32; B]; 4] = row.corners(x).map(|corner| block(y, corner + at));
+        for corner in &mut corners {
+            for j in 0..B {
+                corner[j] = scale[j] * corner[j] + shift[j];
+            }
         }
+        relu_max::<B>(corners, &mut out[at..][..B], &mut argmax[at..][..B]);
     }
 }
 

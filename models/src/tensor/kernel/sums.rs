@@ -1,36 +1,11 @@
 //! Sums per channel over channel-last pixels: bias gradients, and what batch normalisation needs of a batch in either
 //! direction. They are added pixel after pixel to what is there, so a batch may come in any grouping.
+use super::blocks::{block, in_blocks};
 use super::dispatch::vectorised;
 use super::isa::Isa;
 use super::norm::{check_pixels, check_scale};
+use super::pointwise::cut_if;
 use super::pool::{POOL_CUT, PoolRow};
-use std::hint::select_unpredictable;
-
-/// Calls `f::<B>(first channel, ..)` for blocks of channels that cover all of them. A block's sums stay in registers while it
-/// goes over the pixels; kept in memory, each pixel would wait for the store of the one before.
-macro_rules! in_blocks {
-    ($channels:expr, $f:ident($($arg:expr),*)) => {{
-        let (channels, mut at) = ($channels, 0);
-        while at + 16 <= channels {
-            $f::<16>(at, $($arg),*);
-            at += 16;
-        }
-        while at + 4 <= channels {
-            $f::<4>(at, $($arg),*);
-            at += 4;
-        }
-        while at < channels {
-            $f::<1>(at, $($arg),*);
-            at += 1;
-        }
-    }};
-}
-
-/// The block of `B` values at `at`.
-#[inline(always)]
-fn block<T: Copy, const B: usize>(values: &[T], at: usize) -> [T; B] {
-    *values[at..].first_chunk().expect("callers have checked the lengths")
-}
 
 /// `sum[c] += Σ x[pixel][c]`: the gradient of a bias, among others.
 pub fn add_channels(isa: Isa, x: &[f32], sum: &mut [f32]) {
@@ -152,7 +127,7 @@ fn relu_grad_sums_block<const B: usize>(
     for (g, y) in g.chunks_exact_mut(c).zip(y.chunks_exact(c)) {
         let (mut open, y): ([f32; B], [f32; B]) = (block(g, at), block(y, at));
         for j in 0..B {
-            open[j] = select_unpredictable(scale[j] * y[j] + shift[j] <= 0.0, 0.0, open[j]);
+            open[j] = cut_if(scale[j] * y[j] + shift[j] <= 0.0, open[j]);
             s[j] += open[j];
             p[j] += open[j] * y[j];
         }
@@ -179,9 +154,9 @@ fn pool_channel_sums_block<const B: usize>(at: usize, g: &[f32], argmax: &[u8], 
     let c = sum.len();
     let mut s: [f32; B] = block(sum, at);
     for (g, argmax) in g.chunks_exact(c).zip(argmax.chunks_exact(c)) {
-        let (g, won): ([f32; B], [u8; B]) = (block(g, at), block(argmax, at));
+        let (g, won): ([f32; B], [u32; B]) = (block(g, at), block::<u8, B>(argmax, at).map(u32::from));
         for j in 0..B {
-            s[j] += if won[j] < POOL_CUT { g[j] } else { 0.0 };
+            s[j] += if won[j] < u32::from(POOL_CUT) { g[j] } else { 0.0 };
         }
     }
     sum[at..][..B].copy_from_slice(&s);
@@ -229,14 +204,18 @@ fn pool_grad_sums_block<const B: usize>(
     let c = row.channels;
     let (mut s, mut p): ([f32; B], [f32; B]) = (block(sum, at), block(product, at));
     for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
-        let (g, won): ([f32; B], [u8; B]) = (block(g, at), block(argmax, at));
-        let [y0, y1, y2, y3]: [[f32; B]; 4] = row.corners(x).map(|corner| block(y, corner + at));
+        let (g, won): ([f32; B], [u32; B]) = (block(g, at), block::<u8, B>(argmax, at).map(u32::from));
+        let mut winner = [0.0f32; B];
+        for (i, corner) in (0u32..).zip(row.corners(x)) {
+            let y: [f32; B] = block(y, corner + at);
+            for j in 0..B {
+                winner[j] += if won[j] == i { y[j] } else { 0.0 };
+            }
+        }
         for j in 0..B {
-            let open = if won[j] < POOL_CUT { g[j] } else { 0.0 };
-            let low = if won[j] == 0 { y0[j] } else { y1[j] };
-            let high = if won[j] == 2 { y2[j] } else { y3[j] };
+            let open = if won[j] < u32::from(POOL_CUT) { g[j] } else { 0.0 };
             s[j] += open;
-            p[j] += open * if won[j] < 2 { low } else { high };
+            p[j] += open * winner[j];
         }
     }
     sum[at..][..B].copy_from_slice(&s);
