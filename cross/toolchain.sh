@@ -21,15 +21,14 @@ die() {
   exit 1
 }
 
-# What each target needs: the GNU triple of its C tools, Debian's name of its architecture, the emulator, and the C library's package.
+# What each target needs: the GNU triple of its C tools, Debian's name of its architecture, the kernel's name of its machine.
 describe_target() {
   case $1 in
-    aarch64-unknown-linux-gnu) triple=aarch64-linux-gnu deb_arch=arm64 qemu_arch=aarch64 machine=aarch64 ;;
-    armv7-unknown-linux-gnueabihf) triple=arm-linux-gnueabihf deb_arch=armhf qemu_arch=arm machine=armv7l ;;
+    aarch64-unknown-linux-gnu) triple=aarch64-linux-gnu deb_arch=arm64 machine=aarch64 ;;
+    armv7-unknown-linux-gnueabihf) triple=arm-linux-gnueabihf deb_arch=armhf machine=armv7l ;;
     *) die "unknown target '$1'" "known: aarch64-unknown-linux-gnu (64-bit Raspberry Pi OS, Jetson), armv7-unknown-linux-gnueabihf (32-bit Raspberry Pi OS)" ;;
   esac
   c_packages=("gcc-$triple" "libc6-dev-$deb_arch-cross")
-  sysroot=/usr/$triple
 }
 
 # Installs Debian packages unless all are there. Without root or apt it says what to type.
@@ -150,7 +149,7 @@ choose_toolchain() {
     if ! has_std "$RUSTC" "$target"; then
       say "Debian has no standard library of this version for $target: it is built from source (-Zbuild-std)"
       export RUSTC_BOOTSTRAP=1
-      extra_args=(-Zbuild-std=std,panic_unwind)
+      extra_args=("-Zbuild-std=std,panic_unwind")
     fi
   fi
 
