@@ -19,12 +19,18 @@ mod isa;
 mod linear;
 mod norm;
 mod pack;
+mod panel;
 mod pointwise;
 mod pool;
 mod sums;
-#[expect(unsafe_code, reason = "register tiles read through pointers that `Tile` and `Dot` have checked")]
-mod tile;
 mod weight_grad;
+
+#[expect(unsafe_code, reason = "reads rows through pointers, within bounds that `Dot::fits` has checked")]
+mod dot;
+#[expect(unsafe_code, reason = "calls tiles, which need the detected CPU and checked bounds")]
+mod table;
+#[expect(unsafe_code, reason = "reads rows through pointers, within bounds that `Tile::fits` has checked")]
+mod tile;
 
 #[expect(unsafe_code, reason = "implements the vector trait, whose loads and stores take pointers")]
 mod portable;

@@ -1,6 +1,7 @@
 //! Convolution weights between PyTorch's `[co][ci][kh][kw]` and the order that the register tiles read.
 use super::geometry::ConvGeometry;
-use super::isa::{Isa, Table};
+use super::isa::Isa;
+use super::table::Table;
 
 /// Floats of the panels that [`pack_conv`] writes.
 pub fn packed_len(isa: Isa, geo: &ConvGeometry) -> usize {

@@ -5,6 +5,7 @@ use super::blocks::{block, in_blocks};
 use super::dispatch::vectorised;
 use super::isa::Isa;
 use super::norm::BnBackward;
+use super::pointwise::cut_if;
 
 /// In place of a winner's index: the ReLU cut the output, and no input gets a gradient.
 pub const POOL_CUT: u8 = 4;
@@ -78,20 +79,25 @@ fn relu_max_pool2_block<const B: usize>(
 #[inline(always)]
 fn relu_max<const B: usize>(y: [[f32; B]; 4], out: &mut [f32], argmax: &mut [u8]) {
     let (mut max, mut at) = (y[0], [0u32; B]);
-    for (i, y) in (1u32..).zip(&y[1..]) {
-        for j in 0..B {
-            let above = y[j] > max[j];
-            at[j] = if above { i } else { at[j] };
-            max[j] = if above { y[j] } else { max[j] };
-        }
-    }
+    take_larger(&mut max, &mut at, &y[1], 1);
+    take_larger(&mut max, &mut at, &y[2], 2);
+    take_larger(&mut max, &mut at, &y[3], 3);
     for j in 0..B {
         let cut = max[j] <= 0.0;
         at[j] = if cut { u32::from(POOL_CUT) } else { at[j] };
-        max[j] = if cut { 0.0 } else { max[j] };
+        max[j] = cut_if(cut, max[j]);
     }
     out.copy_from_slice(&max);
     argmax.copy_from_slice(&at.map(|at| at as u8));
+}
+
+#[inline(always)]
+fn take_larger<const B: usize>(max: &mut [f32; B], at: &mut [u32; B], y: &[f32; B], i: u32) {
+    for j in 0..B {
+        let above = y[j] > max[j];
+        at[j] = if above { i } else { at[j] };
+        max[j] = if above { y[j] } else { max[j] };
+    }
 }
 
 /// [`relu_max_pool2`] of `scale[c]·y + shift[c]`, without storing that.
@@ -154,19 +160,33 @@ pub fn unpool2(isa: Isa, row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32])
 
 #[inline(always)]
 fn unpool2_body(row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32]) {
+    in_blocks!(row.channels, unpool2_block(row, g, argmax, dy));
+    if row.width % 2 == 1 {
+        let last = (row.width - 1) * row.channels;
+        dy[last..][..row.channels].fill(0.0);
+        dy[row.pitch + last..][..row.channels].fill(0.0);
+    }
+}
+
+#[inline(always)]
+fn unpool2_block<const B: usize>(at: usize, row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32]) {
     let c = row.channels;
     for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
-        for (i, at) in (0u8..).zip(row.corners(x)) {
-            for ((dy, g), won) in dy[at..][..c].iter_mut().zip(g).zip(argmax) {
-                *dy = if *won == i { *g } else { 0.0 };
-            }
+        let (g, won): ([f32; B], [u32; B]) = (block(g, at), block::<u8, B>(argmax, at).map(u32::from));
+        for (i, corner) in (0u32..).zip(row.corners(x)) {
+            dy[corner + at..][..B].copy_from_slice(&share(&g, &won, i));
         }
     }
-    if row.width % 2 == 1 {
-        let last = (row.width - 1) * c;
-        dy[last..][..c].fill(0.0);
-        dy[row.pitch + last..][..c].fill(0.0);
+}
+
+/// The gradients of those outputs that input `i` won.
+#[inline(always)]
+fn share<const B: usize>(g: &[f32; B], won: &[u32; B], i: u32) -> [f32; B] {
+    let mut share = [0.0; B];
+    for j in 0..B {
+        share[j] = cut_if(won[j] != i, g[j]);
     }
+    share
 }
 
 /// The gradient of [`bn_relu_max_pool2`] through the normalisation: [`unpool2`], then [`super::bn_backward`] with the values
@@ -201,24 +221,38 @@ fn bn_unpool2_body(
     dy: &mut [f32],
 ) {
     let c = row.channels;
-    let y_row = PoolRow { pitch: y_pitch, ..row };
-    let (gain, offset, slope) = (&bn.gain[..c], &bn.offset[..c], &bn.slope[..c]);
-    for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
-        for (i, (at, y_at)) in (0u8..).zip(row.corners(x).into_iter().zip(y_row.corners(x))) {
-            let (dy, y) = (&mut dy[at..][..c], &y[y_at..][..c]);
+    in_blocks!(c, bn_unpool2_block(row, (g, argmax), (y, y_pitch), bn, dy));
+    if row.width % 2 == 1 {
+        let last = (row.width - 1) * c;
+        for (at, y_at) in [(last, last), (row.pitch + last, y_pitch + last)] {
             for j in 0..c {
-                let won = if argmax[j] == i { g[j] } else { 0.0 };
-                dy[j] = gain[j] * won + offset[j] + slope[j] * y[j];
+                dy[at + j] = bn.offset[j] + bn.slope[j] * y[y_at + j];
             }
         }
     }
-    if row.width % 2 == 1 {
-        for (at, y_at) in [(0, 0), (row.pitch, y_pitch)] {
-            let last = (row.width - 1) * c;
-            let (dy, y) = (&mut dy[at + last..][..c], &y[y_at + last..][..c]);
-            for j in 0..c {
-                dy[j] = offset[j] + slope[j] * y[j];
+}
+
+#[inline(always)]
+fn bn_unpool2_block<const B: usize>(
+    at: usize,
+    row: PoolRow,
+    (g, argmax): (&[f32], &[u8]),
+    (y, y_pitch): (&[f32], usize),
+    bn: BnBackward<'_>,
+    dy: &mut [f32],
+) {
+    let c = row.channels;
+    let y_row = PoolRow { pitch: y_pitch, ..row };
+    let (gain, offset, slope): ([f32; B], [f32; B], [f32; B]) =
+        (block(bn.gain, at), block(bn.offset, at), block(bn.slope, at));
+    for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
+        let (g, won): ([f32; B], [u32; B]) = (block(g, at), block::<u8, B>(argmax, at).map(u32::from));
+        for (i, (corner, y_corner)) in (0u32..).zip(row.corners(x).into_iter().zip(y_row.corners(x))) {
+            let (mut share, y): ([f32; B], [f32; B]) = (share(&g, &won, i), block(y, y_corner + at));
+            for j in 0..B {
+                share[j] = gain[j] * share[j] + offset[j] + slope[j] * y[j];
             }
+            dy[corner + at..][..B].copy_from_slice(&share);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The twin of every vector kernel in plain Rust: four lanes as an array.
-use super::isa::{IsaCap, Table};
+use super::dot::{self, Dot};
+use super::isa::IsaCap;
 use super::simd::Simd;
-use super::tile::{self, Dot, Tile, tile_table};
+use super::table::{Table, Width, tile_table};
+use super::tile::{self, Tile};
 
 /// Four lanes without intrinsics; the product is rounded before it is added.
 pub(super) struct Portable;

@@ -156,7 +156,7 @@ fn pool_channel_sums_block<const B: usize>(at: usize, g: &[f32], argmax: &[u8], 
     for (g, argmax) in g.chunks_exact(c).zip(argmax.chunks_exact(c)) {
         let (g, won): ([f32; B], [u32; B]) = (block(g, at), block::<u8, B>(argmax, at).map(u32::from));
         for j in 0..B {
-            s[j] += if won[j] < u32::from(POOL_CUT) { g[j] } else { 0.0 };
+            s[j] += cut_if(won[j] == u32::from(POOL_CUT), g[j]);
         }
     }
     sum[at..][..B].copy_from_slice(&s);
@@ -213,7 +213,7 @@ fn pool_grad_sums_block<const B: usize>(
             }
         }
         for j in 0..B {
-            let open = if won[j] < u32::from(POOL_CUT) { g[j] } else { 0.0 };
+            let open = cut_if(won[j] == u32::from(POOL_CUT), g[j]);
             s[j] += open;
             p[j] += open * winner[j];
         }

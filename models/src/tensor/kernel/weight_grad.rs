@@ -1,7 +1,8 @@
 //! The weight gradient of a convolution.
 use super::geometry::ConvGeometry;
 use super::isa::Isa;
-use super::tile::{Init, PADDED_ROWS, PaddedRows, Panel, Tile, strips};
+use super::panel::{PADDED_ROWS, PaddedRows, Panel, strips};
+use super::tile::{Init, Tile};
 
 /// Output pixels that one pass over all taps covers, in whole rows. More would leave the first-level cache, fewer would load
 /// and store the gradients too often.

@@ -1,7 +1,9 @@
 //! x86-64: SSE2, AVX2 with FMA, and AVX-512.
-use super::isa::{IsaCap, Table};
+use super::dot::{self, Dot};
+use super::isa::IsaCap;
 use super::simd::Simd;
-use super::tile::{self, Dot, Tile, tile_table};
+use super::table::{Table, Width, tile_table};
+use super::tile::{self, Tile};
 use std::arch::x86_64::*;
 
 /// Four lanes, no fused multiply-add.
@@ -55,6 +57,34 @@ impl Simd for Sse2 {
             _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps::<1>(pair, pair)))
         }
     }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, n: usize) -> __m128 {
+        // SAFETY: the caller vouches for `n` floats at `from`.
+        unsafe {
+            let pair = |from: *const f32| _mm_castsi128_ps(_mm_loadl_epi64(from.cast()));
+            match n {
+                1 => _mm_load_ss(from),
+                2 => pair(from),
+                3 => _mm_movelh_ps(pair(from), _mm_load_ss(from.add(2))),
+                _ => _mm_setzero_ps(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(mut to: *mut f32, mut v: __m128, n: usize) {
+        // SAFETY: the caller vouches for `n` floats at `to`.
+        unsafe {
+            if n & 2 != 0 {
+                _mm_storel_epi64(to.cast(), _mm_castps_si128(v));
+                (to, v) = (to.add(2), _mm_movehl_ps(v, v));
+            }
+            if n & 1 != 0 {
+                _mm_store_ss(to, v);
+            }
+        }
+    }
 }
 
 impl Simd for Avx2 {
@@ -95,6 +125,30 @@ impl Simd for Avx2 {
     unsafe fn tree_sum(v: __m256) -> f32 {
         // SAFETY: the caller vouches for the CPU.
         unsafe { Sse2::tree_sum(_mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v))) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, n: usize) -> __m256 {
+        // SAFETY: the caller vouches for the CPU and for `n` floats at `from`.
+        unsafe {
+            if n < 4 {
+                return _mm256_zextps128_ps256(Sse2::load_part(from, n));
+            }
+            _mm256_set_m128(Sse2::load_part(from.add(4), n - 4), Sse2::load(from))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(to: *mut f32, v: __m256, n: usize) {
+        // SAFETY: the caller vouches for the CPU and for `n` floats at `to`.
+        unsafe {
+            let (mut to, mut rest) = (to, _mm256_castps256_ps128(v));
+            if n & 4 != 0 {
+                Sse2::store(to, rest);
+                (to, rest) = (to.add(4), _mm256_extractf128_ps::<1>(v));
+            }
+            Sse2::store_part(to, rest, n & 3);
+        }
     }
 }
 
