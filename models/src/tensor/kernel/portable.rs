@@ -48,5 +48,5 @@ impl Simd for Portable {
 tile_table! {
     Portable, IsaCap::Generic, features: [],
     widths: [2 => [1 2 3 4], 1 => [1 2 3 4]],
-    dot: [1 x 2, 4],
+    dot: [2 x 2, 4],
 }
