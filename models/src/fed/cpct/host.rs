@@ -30,7 +30,7 @@ pub struct State<S: Scope> {
     /// The round to come.
     round: u32,
     /// Global part, cluster parts, assignments.
-    pub(super) prism: Prism<S>,
+    pub prism: Prism<S>,
     /// The head that boards begin with.
     initial_head: Kept<HeadScope>,
     /// The teacher head φ, as the last round left it.
