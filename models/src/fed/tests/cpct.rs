@@ -49,10 +49,10 @@ fn boards_that_see_the_world_turned_are_found_in_both_profiles() {
 fn a_board_is_right_about_its_own_world_and_answers_about_the_rest() {
     let fleet = everybody(&longer());
     let held = [[0_u16, 1], [1, 2], [2, 3]];
-    for i in 0..3 {
+    for (i, held) in held.iter().enumerate() {
         let predictor = fleet.predictor(i);
-        assert!(accuracy(&fleet, i, &held[i], &predictor) > 0.9, "board {i} knows its own classes");
-        let absent: Vec<u16> = (0..4).filter(|c| !held[i].contains(c)).collect();
+        assert!(accuracy(&fleet, i, held, &predictor) > 0.9, "board {i} knows its own classes");
+        let absent: Vec<u16> = (0..4).filter(|c| !held.contains(c)).collect();
         let alone = predictor.clone().routed_by(Router::Specialist);
         let routed = accuracy(&fleet, i, &absent, &predictor);
         assert!(routed >= accuracy(&fleet, i, &absent, &alone), "routing doesn't hurt on absent classes");

@@ -202,7 +202,7 @@ fn apart(spec: &Arc<ModelSpec>, golden: &Golden) -> fedprism::Server {
     let initial = Some(init.clone().into());
     fedprism::Server {
         prism: Prism { global: init.clone().into(), clusters: vec![part(0), part(1)], assignments },
-        round: 0,
+        round: crate::id::RoundId(0),
         initial,
     }
 }

@@ -3,7 +3,7 @@ use crate::fed::{Decider, Gallery, Router, argmax};
 use crate::nn::{Features, loss};
 
 fn log(p: &[f32]) -> Vec<f32> {
-    p.iter().map(|v| v.ln()).collect()
+    p.iter().map(|v| libm::logf(*v)).collect()
 }
 
 /// Science §8.2: where tests come from (1−ε)·π + ε·uniform, routing between S and its own de-biased self is the exact posterior.
@@ -12,11 +12,11 @@ fn the_smoothed_prior_is_the_exact_posterior() {
     let (epsilon, pi, z) = (0.2_f32, [0.6_f32, 0.3, 0.09, 0.01], [0.3_f32, -0.2, 1.4, 2.0]);
     let mut unbiased = z.to_vec();
     loss::log_softmax(&mut unbiased);
-    let mut specialist: Vec<f32> = z.iter().zip(&pi).map(|(z, p)| z + p.ln()).collect();
+    let mut specialist: Vec<f32> = z.iter().zip(&pi).map(|(z, p)| z + libm::logf(*p)).collect();
     loss::log_softmax(&mut specialist);
     let routed = Router::from_prior(log(&pi), epsilon).route(&specialist, &unbiased, &[]);
     let joint: Vec<f32> =
-        unbiased.iter().zip(&pi).map(|(d, p)| d.exp() * ((1.0 - epsilon) * p + epsilon / 4.0)).collect();
+        unbiased.iter().zip(&pi).map(|(d, p)| libm::expf(*d) * ((1.0 - epsilon) * p + epsilon / 4.0)).collect();
     let total: f32 = joint.iter().sum();
     for (p, j) in routed.probabilities.iter().zip(&joint) {
         assert!((p - j / total).abs() < 1e-6);
