@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what goes onto a board: cross/build.sh [TARGET [CARGO ARGS…]]
 #   cross/build.sh                                                             # edge-client for a 64-bit board, as it ships (profile `board`)
-#   cross/build.sh aarch64-unknown-linux-gnu -p edge-client --profile cross    # the same, quickly (thin): for trying things
+#   cross/build.sh aarch64-unknown-linux-gnu -p edge-client --no-default-features    # quickly, without tract, as CI does: for trying things
 #   SPECTRA_GLIBC=2.28 cross/build.sh                                          # for boards with an older C library (needs cargo-zigbuild)
 # The last line on stdout is the folder that the programs are in.
 set -euo pipefail

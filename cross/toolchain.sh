@@ -21,15 +21,14 @@ die() {
   exit 1
 }
 
-# What each target needs: the GNU triple of its C tools, Debian's name of its architecture, the emulator, and the C library's package.
+# What each target needs: the GNU triple of its C tools, Debian's name of its architecture, the kernel's name of its machine.
 describe_target() {
   case $1 in
-    aarch64-unknown-linux-gnu) triple=aarch64-linux-gnu deb_arch=arm64 qemu_arch=aarch64 machine=aarch64 ;;
-    armv7-unknown-linux-gnueabihf) triple=arm-linux-gnueabihf deb_arch=armhf qemu_arch=arm machine=armv7l ;;
+    aarch64-unknown-linux-gnu) triple=aarch64-linux-gnu deb_arch=arm64 machine=aarch64 ;;
+    armv7-unknown-linux-gnueabihf) triple=arm-linux-gnueabihf deb_arch=armhf machine=armv7l ;;
     *) die "unknown target '$1'" "known: aarch64-unknown-linux-gnu (64-bit Raspberry Pi OS, Jetson), armv7-unknown-linux-gnueabihf (32-bit Raspberry Pi OS)" ;;
   esac
   c_packages=("gcc-$triple" "libc6-dev-$deb_arch-cross")
-  sysroot=/usr/$triple
 }
 
 # Installs Debian packages unless all are there. Without root or apt it says what to type.
@@ -52,10 +51,13 @@ has_std() { # has_std RUSTC TARGET
   dir=$("$1" --print target-libdir --target "$2" 2>/dev/null) && compgen -G "$dir/libstd-*.rlib" >/dev/null
 }
 
-# apt with lists and cache of its own, so that asking for a second architecture changes nothing on the machine.
+# apt with lists and cache of its own, so that asking for a second architecture changes nothing on the machine. Only arm64 is asked for:
+# for others the standard library is built from source.
 private_apt() {
+  local architectures=(-o APT::Architectures::="$host_deb_arch")
+  [ "$deb_arch" != arm64 ] || architectures+=(-o APT::Architectures::=arm64)
   "$1" -o Dir::State::Lists="$prefix/apt/lists" -o Dir::Cache="$prefix/apt/cache" \
-    -o APT::Architectures::="$host_deb_arch" -o APT::Architectures::="$deb_arch" -o APT::Sandbox::User=root -o Debug::NoLocking=1 "${@:2}"
+    "${architectures[@]}" -o APT::Sandbox::User=root -o Debug::NoLocking=1 "${@:2}"
 }
 
 candidate() { private_apt apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p'; }
@@ -74,10 +76,10 @@ unpack_debian_rust() {
     return
   fi
 
-  say "unpacking Debian's Rust below $prefix (some 450 MB; once)"
+  say "unpacking Debian's Rust for $target below $prefix (some 450 MB; once)"
   private_apt apt-get update -q >/dev/null 2>"$prefix/apt/update.log" || {
     cat "$prefix/apt/update.log" >&2
-    die "apt-get update failed for $host_deb_arch and $deb_arch (an index that is being replaced: try again later)"
+    die "apt-get update failed (an index that is being replaced? try again later)"
   }
   wanted=$(candidate rustc-web)
   if [ -z "$wanted" ] || [ "$wanted" = "(none)" ]; then
@@ -107,7 +109,10 @@ unpack_debian_rust() {
     esac || die "could not unpack $f"
   done
   rm -rf "$prefix/debs" "$prefix/apt/cache"
-  rm -f "$prefix"/debian-rust.*.stamp
+  # Another target's library of another version is of no use any more.
+  for f in "$prefix"/debian-rust.*.stamp; do
+    [ ! -e "$f" ] || [ "$(cat "$f")" = "$wanted" ] || rm -f "$f"
+  done
   printf '%s\n' "$wanted" >"$stamp"
   exec 9>&-
 }
@@ -144,7 +149,7 @@ choose_toolchain() {
     if ! has_std "$RUSTC" "$target"; then
       say "Debian has no standard library of this version for $target: it is built from source (-Zbuild-std)"
       export RUSTC_BOOTSTRAP=1
-      extra_args=(-Zbuild-std=std,panic_unwind)
+      extra_args=("-Zbuild-std=std,panic_unwind")
     fi
   fi
 

@@ -1,11 +1,10 @@
 //! The loop that takes part in rounds: does what [`Participant`] says, and makes every result durable before telling it.
 use crate::personal::{LearnError, Personal, Place};
 use crate::store::{BlobCache, Store, StoreError};
+use crate::train::{TrainerError, Workshop};
 use crate::transport::{CallError, Link};
 use models::fed::erased::method;
-use models::id::ClientId;
-use models::nn::{Split, Trainer};
-use models::params::ModelSpec;
+use models::nn::Split;
 use models::round::{Ceilings, Happening, Millis, Participant, Step, Stop};
 use models::wire::{Adopt, Answer, Declined, PartRef, Reject, Session, Task, Why, part_values};
 use std::sync::Arc;
@@ -29,6 +28,9 @@ pub enum AgentError {
         /// Why.
         source: LearnError,
     },
+    /// The local data can't be trained on.
+    #[error(transparent)]
+    Trainer(#[from] TrainerError),
     /// `--once`, and the host didn't answer.
     #[error("{0}")]
     Unreachable(CallError),
@@ -90,12 +92,8 @@ pub struct Agent<'a> {
     pub link: &'a mut Link,
     /// Shared parts on disk.
     pub cache: BlobCache,
-    /// The model.
-    pub spec: Arc<ModelSpec>,
-    /// Its number.
-    pub client: ClientId,
     /// Its data and the arithmetic on them.
-    pub trainer: &'a mut dyn Trainer,
+    pub workshop: &'a mut Workshop,
     /// What a task may ask.
     pub ceilings: Ceilings,
     /// What a task may take.
@@ -108,7 +106,7 @@ pub struct Agent<'a> {
 
 impl std::fmt::Debug for Agent<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Agent(board {})", self.client)
+        write!(f, "Agent(board {})", self.workshop.client())
     }
 }
 
@@ -144,7 +142,7 @@ impl Agent<'_> {
                 Step::Stop(stop) => return Err(stop.into()),
                 step => self.perform(step, &mut last)?,
             };
-            participant.handle(self.clock.now(), &self.spec, happened);
+            participant.handle(self.clock.now(), self.workshop.spec(), happened);
         }
     }
 
@@ -219,7 +217,7 @@ impl Agent<'_> {
         if self.cache.get(part.hash).is_some() {
             return Ok(Happening::Fetched);
         }
-        match self.link.blob(part, &self.spec) {
+        match self.link.blob(part, self.workshop.spec()) {
             Ok(bytes) => {
                 self.cache.put(part.hash, &bytes)?;
                 Ok(Happening::Fetched)
@@ -235,14 +233,15 @@ impl Agent<'_> {
     }
 
     fn fit(&mut self, task: &Task) -> Result<Happening, AgentError> {
-        if let Some(why) = self.objection(task) {
+        let samples = self.workshop.trainer(task.seed)?.samples(Split::Train);
+        if let Some(why) = self.objection(task, samples) {
             return Ok(Happening::CannotTrain(why));
         }
         // Something removed a part since it was fetched: ask again.
         let Some(parts) = self.parts(&task.parts) else { return Ok(Happening::Refused(Reject::NotYours)) };
-        let (started, samples) = (Instant::now(), self.trainer.samples(Split::Train));
-        let personal = &self.store.record().personal;
-        match personal.fit(task, parts, Place { spec: &self.spec, client: self.client }, self.trainer) {
+        let started = Instant::now();
+        let place = Place::of(self.workshop);
+        match self.store.record().personal.fit(task, parts, &place, self.workshop.trainer(task.seed)?) {
             Ok((mut next, loss)) => {
                 let took = started.elapsed();
                 next.pace_ms = took.as_secs_f32() * 1e3 / (samples.max(1) as f32 * task.epochs.max(1) as f32);
@@ -261,8 +260,8 @@ impl Agent<'_> {
     fn adopt(&mut self, offer: &Adopt) -> Result<Happening, AgentError> {
         let Some(parts) = self.parts(&offer.parts) else { return Ok(Happening::Refused(Reject::NotYours)) };
         let started = Instant::now();
-        let personal = &self.store.record().personal;
-        match personal.adopt(offer, parts, Place { spec: &self.spec, client: self.client }, self.trainer) {
+        let place = Place::of(self.workshop);
+        match self.store.record().personal.adopt(offer, parts, &place, self.workshop.trainer(offer.seed)?) {
             Ok(next) => {
                 let took = started.elapsed().as_secs_f32();
                 (self.log)(&format!(
@@ -282,11 +281,10 @@ impl Agent<'_> {
     }
 
     /// Why this board can't afford the task, by what it measured so far.
-    fn objection(&self, task: &Task) -> Option<Declined> {
-        let samples = self.trainer.samples(Split::Train) as f32;
-        let minutes = self.store.record().personal.pace_ms * samples * task.epochs as f32 / 60_000.0;
+    fn objection(&self, task: &Task, samples: usize) -> Option<Declined> {
+        let minutes = self.store.record().personal.pace_ms * samples as f32 * task.epochs as f32 / 60_000.0;
         // Shared parts, the model with its gradient and momentum, two states of the method, the update.
-        let memory = 4 * (self.spec.len() * (task.parts.len() + 6)) as u64;
+        let memory = 4 * (self.workshop.spec().len() * (task.parts.len() + 6)) as u64;
         let mib = |bytes: u64| u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
         match () {
             () if minutes > self.means.minutes as f32 => {

@@ -73,10 +73,10 @@ impl Raw {
     /// # Panics
     /// If no setting has this key.
     #[must_use]
-    pub fn with_flag(mut self, key: &str, text: Option<String>) -> Self {
+    pub fn with_flag(mut self, key: &str, value: Option<toml::Value>) -> Self {
         let setting = settings::find(key).expect("flags name settings of the table");
-        if let Some(text) = text {
-            self.set_text(setting, &text, Origin::Flag);
+        if let Some(value) = value {
+            self.set(setting, value, Origin::Flag);
         }
         self
     }

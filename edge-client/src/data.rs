@@ -1,8 +1,10 @@
 //! A board's local data: image folders, IDX pairs, CIFAR files. What can't be used is named and counted, never dropped in silence.
 mod files;
 mod folder;
+mod inputs;
 mod pictures;
 
+pub use inputs::{Queries, queries};
 pub use pictures::{Fit, decode};
 
 use models::data::{DataError, Inputs, Samples, cifar, idx};

@@ -1,5 +1,6 @@
 //! What a board learned for itself: the method's state, and the update that waits to be sent. Pure: state in, state out.
 use crate::secret::Secret;
+use crate::train::Workshop;
 use models::fed::erased::{AnyMethod, method};
 use models::fed::{Down, FedError, Predictor, Site};
 use models::id::{ClientId, RoundId};
@@ -49,15 +50,20 @@ pub enum LearnError {
 }
 
 /// Where learning happens.
-#[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+#[derive(Clone, Debug)]
+pub struct Place {
     /// The model.
-    pub spec: &'a Arc<ModelSpec>,
+    pub spec: Arc<ModelSpec>,
     /// The board.
     pub client: ClientId,
 }
 
-impl Place<'_> {
+impl Place {
+    /// Where the data are.
+    pub fn of(workshop: &Workshop) -> Self {
+        Self { spec: Arc::clone(workshop.spec()), client: workshop.client() }
+    }
+
     fn site(&self, seed: u64, round: RoundId) -> Site {
         Site { seed, round, client: self.client }
     }
@@ -74,7 +80,7 @@ impl Personal {
         &self,
         task: &Task,
         parts: Parts,
-        at: Place<'_>,
+        at: &Place,
         trainer: &mut dyn Trainer,
     ) -> Result<(Self, f64), LearnError> {
         let method = method(&task.method)?;
@@ -82,7 +88,7 @@ impl Personal {
         let site = at.site(task.seed, task.round);
         let down = Down { parts, task: task.body.to_vec() };
         let sent = method.fit(&task.hyper, &before, down, site, trainer)?;
-        let sealed = seal_update(task.round, task.codec, at.spec, &sent.up).map_err(LearnError::Seal)?;
+        let sealed = seal_update(task.round, task.codec, &at.spec, &sent.up).map_err(LearnError::Seal)?;
         let pending = Some(Pending { round: task.round, sealed });
         let learned = Secret::new(sent.client);
         let next =
@@ -98,7 +104,7 @@ impl Personal {
         &self,
         offer: &Adopt,
         parts: Parts,
-        at: Place<'_>,
+        at: &Place,
         trainer: &mut dyn Trainer,
     ) -> Result<Self, LearnError> {
         let method = method(&offer.method)?;
@@ -118,7 +124,7 @@ impl Personal {
     ///
     /// # Errors
     /// [`LearnError`]; the old state stands.
-    pub fn personalize(&self, at: Place<'_>, trainer: &mut dyn Trainer) -> Result<Self, LearnError> {
+    pub fn personalize(&self, at: &Place, trainer: &mut dyn Trainer) -> Result<Self, LearnError> {
         if self.learned.expose().is_empty() {
             return Err(LearnError::NoModel);
         }
@@ -138,10 +144,10 @@ impl Personal {
     }
 
     /// The state to go on from: this board's own, or a new one where it has none of this method.
-    fn state_for(&self, wanted: &dyn AnyMethod, hyper: &[u8], at: Place<'_>) -> Result<Vec<u8>, LearnError> {
+    fn state_for(&self, wanted: &dyn AnyMethod, hyper: &[u8], at: &Place) -> Result<Vec<u8>, LearnError> {
         match self.method == wanted.name() && !self.learned.expose().is_empty() {
             true => Ok(self.learned.expose().to_vec()),
-            false => Ok(wanted.enroll(hyper, at.spec)?),
+            false => Ok(wanted.enroll(hyper, &at.spec)?),
         }
     }
 

@@ -111,6 +111,18 @@ pub struct Record {
     pub personal: Personal,
 }
 
+impl Record {
+    /// Identity and membership of an enrolled board. `dir` is named in the error.
+    ///
+    /// # Errors
+    /// [`StoreError::NotEnrolled`].
+    pub fn enrolled(&self, dir: &Path) -> Result<(&Identity, &Membership), StoreError> {
+        let identity = self.identity.as_ref();
+        let member = identity.and_then(|i| i.membership.as_ref().map(|m| (i, m)));
+        member.ok_or_else(|| StoreError::NotEnrolled { dir: dir.into() })
+    }
+}
+
 /// An open, locked private directory.
 #[derive(Debug)]
 pub struct Store {
@@ -139,6 +151,18 @@ impl Store {
             Some(loaded) => (decode(&path, &loaded.payload)?, loaded.recovered),
         };
         Ok(Self { dir: dir.into(), generation, record, recovered, _lock: lock })
+    }
+
+    /// Reads what is stored without locking: for commands that only look, also beside a running `edge-client run`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn peek(dir: &Path) -> Result<Record, StoreError> {
+        let path = dir.join(STATE);
+        match container::load(&path)? {
+            None => Ok(Record::default()),
+            Some(loaded) => decode(&path, &loaded.payload),
+        }
     }
 
     /// The directory.
@@ -178,17 +202,6 @@ impl Store {
         let step = if self.recovered.is_some() { 2 } else { 1 };
         self.update(|r| r.epoch += step)?;
         Ok(self.record.epoch)
-    }
-
-    /// Identity and membership of an enrolled board.
-    ///
-    /// # Errors
-    /// [`StoreError::NotEnrolled`].
-    pub fn enrolled(&self) -> Result<(&Identity, &Membership), StoreError> {
-        let identity = self.record.identity.as_ref();
-        identity
-            .and_then(|i| i.membership.as_ref().map(|m| (i, m)))
-            .ok_or_else(|| StoreError::NotEnrolled { dir: self.dir.clone() })
     }
 
     /// The cache of shared parts, holding at most `cap` bytes.

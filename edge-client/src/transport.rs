@@ -9,6 +9,7 @@ pub use https::{Address, Https, Trust};
 pub use link::Link;
 pub use memory::Memory;
 pub use time::HostClock;
+pub(crate) use verify::fingerprint;
 
 use models::id::Hash;
 use models::wire::{Endpoint, Reject};

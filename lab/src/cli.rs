@@ -1,10 +1,13 @@
 //! The command line.
+use crate::bench;
 use crate::bundle::{self, Bundle, CLASSES};
 use crate::camera::Angle;
+use crate::demo;
 use crate::table::Table;
 use crate::world::{Board, WorldName, WorldPlan};
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use models::fed::cpct;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +22,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run cpct on a world with a real host and real boards, and show it beside its rivals
+    ///
+    /// Starts an aggregator on this machine (TLS, a ledger, blobs in a temporary directory), enrols the boards by one-time
+    /// tokens, runs the rounds, trains the rivals on the same data, prints the table, then one board's exported graphs in every
+    /// engine that is there and six test images with who decided.
+    ///
+    /// Example: lab demo --world labels --seeds 0-4 --json
+    Demo(DemoArgs),
     /// Show how a world deals its data to boards
     ///
     /// Example: lab partition --world labels --seed 3
@@ -34,6 +45,65 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         from: Option<PathBuf>,
     },
+}
+
+/// The demonstration.
+#[derive(Args, Clone, Debug)]
+struct DemoArgs {
+    #[command(flatten)]
+    world: WorldArgs,
+    /// Several seeds, first to last, inclusive: 0-4
+    #[arg(long, value_name = "FIRST-LAST", conflicts_with = "seed", value_parser = seeds)]
+    seeds: Option<Seeds>,
+    /// Rounds of every federated method
+    #[arg(long, default_value_t = bench::ROUNDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// What boards share: backbones, or whole models
+    #[arg(long, value_enum, default_value = "private_head")]
+    profile: ProfileName,
+    /// Keep the directories of host and boards here [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Print figures as JSON lines; tables go to standard error
+    #[arg(long)]
+    json: bool,
+    /// Run every board as a process of its own
+    #[arg(long)]
+    processes: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum ProfileName {
+    /// Backbones only; every head stays on its board
+    PrivateHead,
+    /// Whole models
+    SharedHead,
+}
+
+/// A range of seeds.
+#[derive(Clone, Debug)]
+struct Seeds(Vec<u64>);
+
+fn seeds(text: &str) -> Result<Seeds, String> {
+    let parsed =
+        text.split_once('-').and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)));
+    match parsed {
+        Some((first, last)) if first <= last && last - first < 100 => Ok(Seeds((first..=last).collect())),
+        _ => Err("must be FIRST-LAST, such as 0-4, of at most 100 seeds".into()),
+    }
+}
+
+impl DemoArgs {
+    fn options(self) -> demo::Options {
+        let seeds = self.seeds.map_or_else(|| vec![self.world.seed], |s| s.0);
+        let profile = match self.profile {
+            ProfileName::PrivateHead => cpct::Profile::PrivateHead,
+            ProfileName::SharedHead => cpct::Profile::SharedHead,
+        };
+        let Self { world, rounds, dir, json, processes, .. } = self;
+        demo::Options { world, seeds, rounds, profile, dir, json, processes }
+    }
 }
 
 /// Which world, and what is varied about it.
@@ -108,6 +178,7 @@ impl Failure {
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let cli = Cli::try_parse_from(args).map_err(Failure::Usage)?;
     match cli.command {
+        Command::Demo(args) => demo::run(&args.options()).map_err(Failure::Failed),
         Command::Partition(world) => {
             partition(&world);
             Ok(())

@@ -8,7 +8,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use std::sync::Arc;
 
 /// SHA-256 of the public key in a certificate, or nothing if it can't be read.
-pub(super) fn fingerprint(certificate: &CertificateDer<'_>) -> Option<Hash> {
+pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> Option<Hash> {
     let parsed = webpki::EndEntityCert::try_from(certificate).ok()?;
     Some(Hash::of(&parsed.subject_public_key_info()))
 }

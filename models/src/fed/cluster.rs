@@ -3,7 +3,7 @@
 //! Four decisions matter, and public code takes none of them: prototypes are centred before their cosines are taken,
 //! the latest prototype of every known client is used and not the cohort's alone, and new labels are matched to the
 //! old ones so that index k keeps meaning C_k.
-use crate::id::ClientId;
+use crate::id::{ClientId, RoundId};
 use crate::tensor::rng::{Key, Stream};
 use pathfinding::kuhn_munkres::kuhn_munkres_min;
 use pathfinding::matrix::Matrix;
@@ -37,6 +37,18 @@ pub struct Clustering {
     pub temperature: f32,
     /// Key of the starts.
     pub key: Key,
+}
+
+impl Clustering {
+    /// Whether the clients are clustered again after `round`, at every `every`-th.
+    ///
+    /// ```
+    /// use models::{fed::cluster::Clustering, id::RoundId};
+    /// assert_eq!((0..8).filter(|&t| Clustering::is_due(RoundId(t), 4)).collect::<Vec<_>>(), [3, 7]);
+    /// ```
+    pub fn is_due(round: RoundId, every: u32) -> bool {
+        (round.0 + 1).is_multiple_of(every)
+    }
 }
 
 impl Assignments {

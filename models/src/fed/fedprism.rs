@@ -9,7 +9,7 @@ use super::{
     Disclosure, Down, Ensemble, Extent, FedError, Fitted, Host, Kept, Method, Plan, Predictor, Replies,
     Router, SharedPart, Site, Update, mix,
 };
-use crate::id::ClientId;
+use crate::id::{ClientId, RoundId};
 use crate::nn::{Loss, Trainer};
 use crate::params::{Mask, ModelSpec, Params, Whole};
 use crate::tensor::rng::{Key, Purpose};
@@ -69,10 +69,6 @@ impl Hyper {
         let streams = Rules { private_epochs: 1, specialist_epochs: 1, ..self.streams };
         Self { train: self.train.epochs(shared), streams, ..self }
     }
-
-    fn is_clustering(&self, site: Site) -> bool {
-        (site.round.0 + 1) % self.recluster == 0
-    }
 }
 
 /// The host's state.
@@ -81,7 +77,7 @@ pub struct Server {
     /// Global part, cluster parts, assignments.
     pub prism: Prism<Whole>,
     /// The round to come.
-    pub round: u32,
+    pub round: RoundId,
     /// The initial model, where boards train a specialist.
     pub initial: Option<Kept<Whole>>,
 }
@@ -166,7 +162,7 @@ impl Method for FedPrism {
 
     fn open(hyper: &Hyper, init: Params, _: Site, _: &mut dyn Host) -> Result<Server, FedError> {
         let initial = hyper.streams.specialist.then(|| init.clone().into());
-        Ok(Server { prism: Prism::new(init), round: 0, initial })
+        Ok(Server { prism: Prism::new(init), round: RoundId(0), initial })
     }
 
     fn parts<'a>(_: &Hyper, server: &'a Server) -> Vec<SharedPart<'a>> {
@@ -182,7 +178,7 @@ impl Method for FedPrism {
         parts.extend(server.initial.iter().map(|_| server.prism.clusters.len() as u16 + 1));
         let mix: Vec<f32> = chosen.iter().map(|(_, w)| *w).collect();
         let nearest = if mix.is_empty() { 0 } else { super::argmax(&mix) as u16 };
-        let prototype = (server.round + 1) % hyper.recluster == 0;
+        let prototype = Clustering::is_due(server.round, hyper.recluster);
         Plan { parts, task: Task { mix, nearest, prototype } }
     }
 
@@ -201,14 +197,14 @@ impl Method for FedPrism {
                 }
             })?;
         }
-        if hyper.is_clustering(site) {
+        if Clustering::is_due(site.round, hyper.recluster) {
             prism.recluster(&Clustering {
                 clusters: hyper.clusters.into(),
                 temperature: hyper.tau,
                 key: Key { round: site.round.0, ..Key::new(site.seed, Purpose::Cluster) },
             });
         }
-        Ok(Server { prism, round: site.round.0 + 1, initial: server.initial.clone() })
+        Ok(Server { prism, round: site.round.next(), initial: server.initial.clone() })
     }
 
     fn enroll(hyper: &Hyper, _: &Arc<ModelSpec>) -> Client {

@@ -365,3 +365,6 @@ pub trait Method: Sized + Clone + std::fmt::Debug + Send + Sync + 'static {
         spec: &Arc<ModelSpec>,
     ) -> Result<Predictor, FedError>;
 }
+
+#[cfg(test)]
+mod tests;

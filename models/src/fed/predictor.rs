@@ -38,7 +38,6 @@ pub struct Ensemble {
 
 /// How a board answers.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one per board")]
 pub enum Predictor {
     /// One stream.
     Single(Ensemble),

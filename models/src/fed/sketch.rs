@@ -20,7 +20,7 @@ pub fn sketch(values: Vec<f32>, seed: u64) -> Vec<f32> {
     let mut sums = vec![0.0; KEPT];
     for value in values {
         let draw = stream.below(2 * KEPT);
-        sums[draw / 2] += if draw % 2 == 0 { value } else { -value };
+        sums[draw / 2] += if draw.is_multiple_of(2) { value } else { -value };
     }
     sums
 }

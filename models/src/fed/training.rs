@@ -68,7 +68,7 @@ impl Training {
 ///
 /// # Errors
 /// [`FedError::Hyper`].
-pub fn within<T: PartialOrd + std::fmt::Debug>(
+pub fn within<T: PartialOrd + Copy + std::fmt::Debug>(
     name: &'static str,
     value: T,
     range: std::ops::RangeInclusive<T>,

@@ -57,7 +57,7 @@ fn a_spectrum_is_what_the_covariance_says() {
 
 #[test]
 fn the_gram_matrix_gives_the_same_spectrum() {
-    // 39 samples go by the Gram matrix, 41 by the covariance; with one sample repeated, both see the same 40 dimensions.
+    // 30 samples of 40 numbers go by the Gram matrix; each of them twice is 60, and goes by the covariance.
     let few = data(30, 2);
     let many = few.select(&(0..30).chain(0..30).collect::<Vec<_>>());
     let (a, b) = (spectrum(&few, 20), spectrum(&many, 20));

@@ -15,7 +15,7 @@ use crate::fed::{
     Either, Extent, FedError, Host, Kept, Plan, Replies, SharedPart, Site, Start, Update, argmax, node,
     recalibrate,
 };
-use crate::id::{AUXILIARY, ClientId};
+use crate::id::{AUXILIARY, ClientId, RoundId};
 use crate::nn::Trainer;
 use crate::params::{Head, HeadScope, ModelSpec, Params, Scope, Values, Whole};
 use crate::stats::Normaliser;
@@ -28,9 +28,9 @@ use std::ops::Range;
 #[serde(bound = "")]
 pub struct State<S: Scope> {
     /// The round to come.
-    round: u32,
+    round: RoundId,
     /// Global part, cluster parts, assignments.
-    pub(super) prism: Prism<S>,
+    pub prism: Prism<S>,
     /// The head that boards begin with.
     initial_head: Kept<HeadScope>,
     /// The teacher head φ, as the last round left it.
@@ -65,7 +65,7 @@ struct NodeResult<S: Scope> {
 impl<S: Shared> State<S> {
     pub(super) fn open(
         hyper: &Hyper,
-        init: Params,
+        init: &Params,
         site: Site,
         host: &mut dyn Host,
     ) -> Result<Self, FedError> {
@@ -77,9 +77,9 @@ impl<S: Shared> State<S> {
         let has_teacher = taught || hyper.distill > 0.0 || hyper.recalibrate == Recalibrate::Every;
         let teacher = (has_teacher && host.auxiliary().is_some()).then(|| initial_head.clone());
         let initial = hyper.streams.specialist.then(|| init.clone().into());
-        let prism = Prism::new(S::of(&init));
+        let prism = Prism::new(S::of(init));
         let state = Self {
-            round: 0,
+            round: RoundId(0),
             prism,
             initial_head,
             teacher,
@@ -110,8 +110,9 @@ impl<S: Shared> State<S> {
             teacher: self.teacher.is_some() && (S::EXTENT == Extent::Backbone || hyper.distill > 0.0),
             calibrated: false,
         };
-        let prototype = hyper.prototype() == Prototype::Weights && (self.round + 1) % hyper.recluster == 0;
-        self.plan(self.prism.mix_of(to, hyper.width()), Task { heads, prototype, ..Task::default() })
+        let prototype =
+            hyper.prototype() == Prototype::Weights && Clustering::is_due(self.round, hyper.recluster);
+        self.plan(self.prism.mix_of(to, hyper.width()), &Task { heads, prototype, ..Task::default() })
     }
 
     /// What any board takes over: one that was never clustered gets every cluster part, to compare them itself (science §5 step 8).
@@ -124,10 +125,10 @@ impl<S: Shared> State<S> {
             calibrated: self.calibrated.is_some(),
         };
         let each = stranger && hyper.streams.alpha_rule == AlphaRule::Choice;
-        self.plan(self.prism.mix_of(to, m), Task { heads, each, ..Task::default() })
+        self.plan(self.prism.mix_of(to, m), &Task { heads, each, ..Task::default() })
     }
 
-    fn plan(&self, mix: Vec<(usize, f32)>, task: Task) -> Plan<Task> {
+    fn plan(&self, mix: Vec<(usize, f32)>, task: &Task) -> Plan<Task> {
         let heads_from = self.prism.clusters.len() + 1;
         let teacher = heads_from + 1;
         let calibrated = teacher + usize::from(self.teacher.is_some());
@@ -144,7 +145,7 @@ impl<S: Shared> State<S> {
         let mix: Vec<f32> = mix.into_iter().map(|(_, weight)| weight).collect();
         let nearest = if mix.is_empty() { 0 } else { argmax(&mix) as u16 };
         let (specialist, normaliser) = (self.initial.is_some(), self.normaliser.clone());
-        Plan { parts, task: Task { mix, nearest, specialist, normaliser, ..task } }
+        Plan { parts, task: Task { mix, nearest, specialist, normaliser, ..task.clone() } }
     }
 
     /// One round: fold the updates and the node's own, cluster, hand the node's head on as the teacher.
@@ -160,7 +161,7 @@ impl<S: Shared> State<S> {
         let mut prism = self.prism.folded(replies, S::update, node)?;
         self.keep_columns(hyper, &mut prism, own.as_ref());
         self.note_prototypes(hyper, site, &mut prism, replies, own.as_ref())?;
-        if (site.round.0 + 1) % hyper.recluster == 0 {
+        if Clustering::is_due(site.round, hyper.recluster) {
             prism.recluster(&Clustering {
                 clusters: hyper.clusters.into(),
                 temperature: hyper.tau,
@@ -171,7 +172,7 @@ impl<S: Shared> State<S> {
             (Some(_), Some(own)) if S::EXTENT == Extent::Backbone => Some(own.end.head().into()),
             (kept, _) => kept.clone(),
         };
-        let next = Self { round: site.round.0 + 1, prism, teacher, ..self.clone() };
+        let next = Self { round: site.round.next(), prism, teacher, ..self.clone() };
         let mut next = next.recalibrated_every(hyper, site, host)?;
         if in_tail(site.round, host.rounds(), hyper.tail) {
             next.tail = Some(next.tail_with(self.tail.as_ref()));

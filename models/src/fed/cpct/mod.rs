@@ -30,7 +30,6 @@ pub enum Cpct {}
 
 /// The host's state, in the scope that is shared.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[expect(clippy::large_enum_variant, reason = "one per run; both variants hold models on the heap")]
 pub enum Server {
     /// Backbones.
     Backbone(State<BackboneScope>),
@@ -103,8 +102,8 @@ impl Method for Cpct {
 
     fn open(hyper: &Hyper, init: Params, site: Site, host: &mut dyn Host) -> Result<Server, FedError> {
         match hyper.reach() {
-            Reach::Backbone => State::open(hyper, init, site, host).map(Server::Backbone),
-            Reach::Whole => State::open(hyper, init, site, host).map(Server::Model),
+            Reach::Backbone => State::open(hyper, &init, site, host).map(Server::Backbone),
+            Reach::Whole => State::open(hyper, &init, site, host).map(Server::Model),
         }
     }
 

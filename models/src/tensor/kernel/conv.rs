@@ -2,7 +2,8 @@
 use super::geometry::ConvGeometry;
 use super::isa::Isa;
 use super::pack::{packed_flipped_len, packed_len};
-use super::tile::{Init, Panel, Tile};
+use super::panel::Panel;
+use super::tile::{Init, Tile};
 use std::ops::Range;
 
 /// Output rows `rows` of a convolution, with weights from [`super::pack_conv`].

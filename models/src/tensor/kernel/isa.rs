@@ -1,6 +1,6 @@
 //! Which instruction set to use.
 use super::portable::Portable;
-use super::tile::{DotFn, Width};
+use super::table::Table;
 
 /// The highest instruction set that a user allows; also the name of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,19 +54,6 @@ impl IsaCap {
         let same_architecture = (self == IsaCap::Neon) == (level == IsaCap::Neon);
         level == IsaCap::Generic || (same_architecture && level <= self)
     }
-}
-
-/// The kernels of one instruction set.
-pub(super) struct Table {
-    pub level: IsaCap,
-    /// `f32` per vector.
-    pub lanes: usize,
-    /// Tiles by panel width, widest first; the last one is a single vector.
-    pub widths: &'static [Width],
-    /// Rows and columns of a block of dot products.
-    pub dot_size: (usize, usize),
-    /// By whether there is a block of rows, then of columns.
-    pub dot: [[DotFn; 2]; 2],
 }
 
 /// An instruction set that this CPU has. A value is a proof: only detection makes one.

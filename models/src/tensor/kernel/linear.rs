@@ -1,6 +1,9 @@
 //! Fully connected layers: `n` samples of `k` inputs and `o` outputs, weights `[o][k]` as in PyTorch.
+use super::dot::Dot;
 use super::isa::Isa;
-use super::tile::{Dot, Init, PADDED_ROWS, PaddedRows, Panel, Tile};
+use super::panel::{PADDED_ROWS, PaddedRows, Panel};
+use super::table::Table;
+use super::tile::{Init, Tile};
 use std::ops::Range;
 
 /// `out[n][o] = bias[o] + Σ_k x[n][k] · w[o][k]`.
@@ -56,27 +59,54 @@ pub fn linear_input_grad(isa: Isa, n: usize, k: usize, o: usize, dy: &[f32], w: 
 /// `dw[o][k] += Σ_n dy[n][o] · x[n][k]`, one sample after the other.
 pub fn linear_weight_grad(isa: Isa, n: usize, k: usize, o: usize, x: &[f32], dy: &[f32], dw: &mut [f32]) {
     check(n, k, o, x, dw, dy);
+    if n == 0 {
+        return;
+    }
     let table = isa.table();
-    for panel in table.panels(k) {
-        for_each_block(&panel, x, k, n, |reduced, b, b_step| {
-            for (first, rows) in table.tap_strips(&panel, o) {
-                let mut tile = Tile {
-                    segs: 1,
-                    len: reduced.len(),
-                    a: &dy[reduced.start * o + first..],
-                    a_seg: 0,
-                    a_row: 1,
-                    a_step: o,
-                    b,
-                    b_seg: 0,
-                    b_step,
-                    init: Init::Keep,
-                    out: &mut dw[first * k + panel.start..],
-                    out_row: k,
-                };
-                table.taps(&panel, rows, &mut tile);
+    // Outputs outside, panels inside: the rows of `dw`, which is the largest operand, are read and written as streams.
+    for (first, rows) in table.tap_strips(k, o) {
+        for panel in table.panels(k).filter(|panel| !panel.is_partial()) {
+            let samples = Samples { dy, o, x: &x[panel.start..], x_step: k, n };
+            samples.accumulate(table, &panel, first, rows, &mut dw[first * k + panel.start..], k);
+        }
+    }
+    for panel in table.panels(k).filter(Panel::is_partial) {
+        for_each_block(&panel, x, k, n, |reduced, x, x_step| {
+            let samples = Samples { dy: &dy[reduced.start * o..], o, x, x_step, n: reduced.len() };
+            for (first, rows) in table.tap_strips(k, o) {
+                samples.accumulate(table, &panel, first, rows, &mut dw[first * k + panel.start..], k);
             }
         });
+    }
+}
+
+/// Output gradients, and one panel of the inputs, of some samples.
+struct Samples<'a> {
+    dy: &'a [f32],
+    o: usize,
+    x: &'a [f32],
+    x_step: usize,
+    n: usize,
+}
+
+impl Samples<'_> {
+    /// Adds what they give to `rows` outputs from `first`; `dw` starts at the first output's panel, outputs are `k` apart.
+    fn accumulate(&self, table: &Table, panel: &Panel, first: usize, rows: usize, dw: &mut [f32], k: usize) {
+        let mut tile = Tile {
+            segs: 1,
+            len: self.n,
+            a: &self.dy[first..],
+            a_seg: 0,
+            a_row: 1,
+            a_step: self.o,
+            b: self.x,
+            b_seg: 0,
+            b_step: self.x_step,
+            init: Init::Keep,
+            out: dw,
+            out_row: k,
+        };
+        table.taps(panel, rows, &mut tile);
     }
 }
 

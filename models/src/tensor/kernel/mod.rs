@@ -11,6 +11,7 @@
 //! A result depends on the arguments and on the instruction set only: not on threads, not on how a batch is cut into
 //! micro-batches (an element is always summed in the same order, whatever register tile computes it), and not on vector
 //! width: AVX2, AVX-512 and NEON agree in every bit, and so do `generic` and SSE2, which round a product before they add it.
+mod blocks;
 mod conv;
 mod dispatch;
 mod geometry;
@@ -18,11 +19,18 @@ mod isa;
 mod linear;
 mod norm;
 mod pack;
+mod panel;
 mod pointwise;
 mod pool;
-#[expect(unsafe_code, reason = "register tiles read through pointers that `Tile` and `Dot` have checked")]
-mod tile;
+mod sums;
 mod weight_grad;
+
+#[expect(unsafe_code, reason = "reads rows through pointers, within bounds that `Dot::fits` has checked")]
+mod dot;
+#[expect(unsafe_code, reason = "calls tiles, which need the detected CPU and checked bounds")]
+mod table;
+#[expect(unsafe_code, reason = "reads rows through pointers, within bounds that `Tile::fits` has checked")]
+mod tile;
 
 #[expect(unsafe_code, reason = "implements the vector trait, whose loads and stores take pointers")]
 mod portable;
@@ -43,13 +51,9 @@ pub use conv::{conv_forward, conv_input_grad, conv_input_grad_scatter};
 pub use geometry::ConvGeometry;
 pub use isa::{Isa, IsaCap, UnknownIsa};
 pub use linear::{linear_forward, linear_input_grad, linear_weight_grad};
-pub use norm::{
-    BnBackward, bn_backward, channel_sums, grad_sums, relu_grad_sums, scale_shift, scale_shift_relu,
-};
+pub use norm::{BnBackward, bn_backward, scale_shift, scale_shift_relu};
 pub use pack::{pack_conv, pack_conv_flipped, packed_flipped_len, packed_len, unpack_weight_grad};
-pub use pointwise::{SgdStep, add_channels, axpy, relu, relu_backward, sgd_momentum};
-pub use pool::{
-    POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, pool_channel_sums, pool_grad_sums, relu_max_pool2,
-    unpool2,
-};
+pub use pointwise::{SgdStep, axpy, relu, relu_backward, sgd_momentum};
+pub use pool::{POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, relu_max_pool2, unpool2};
+pub use sums::{add_channels, channel_sums, grad_sums, pool_channel_sums, pool_grad_sums, relu_grad_sums};
 pub use weight_grad::conv_weight_grad;

@@ -1,28 +1,10 @@
-//! Batch normalisation over channel-last pixels. Every function takes whole pixels and a slice per channel; sums are added
-//! pixel after pixel to what is there, so a batch may come in any grouping.
+//! Batch normalisation over channel-last pixels: every function takes whole pixels and a slice per channel.
 use super::dispatch::vectorised;
 use super::isa::Isa;
 
 /// Panics unless `x` is whole pixels of `channels`.
-fn check_pixels(channels: usize, x: &[f32]) {
+pub(super) fn check_pixels(channels: usize, x: &[f32]) {
     assert!(channels > 0 && x.len().is_multiple_of(channels), "{} floats in pixels of {channels}", x.len());
-}
-
-/// `sum[c] += Σ y`, `squares[c] += Σ y²`.
-pub fn channel_sums(isa: Isa, y: &[f32], sum: &mut [f32], squares: &mut [f32]) {
-    check_pixels(sum.len(), y);
-    assert_eq!(sum.len(), squares.len(), "channels");
-    vectorised!(isa, channel_sums_body(y: &[f32], sum: &mut [f32], squares: &mut [f32]));
-}
-
-#[inline(always)]
-fn channel_sums_body(y: &[f32], sum: &mut [f32], squares: &mut [f32]) {
-    for pixel in y.chunks_exact(sum.len()) {
-        for ((sum, square), y) in sum.iter_mut().zip(squares.iter_mut()).zip(pixel) {
-            *sum += y;
-            *square += y * y;
-        }
-    }
 }
 
 /// `out = scale[c]·y + shift[c]`: a normalisation whose statistics are folded in.
@@ -56,66 +38,10 @@ fn scale_shift_relu_body(y: &[f32], scale: &[f32], shift: &[f32], out: &mut [f32
     }
 }
 
-fn check_scale(y: &[f32], scale: &[f32], shift: &[f32], out: &[f32]) {
+pub(super) fn check_scale(y: &[f32], scale: &[f32], shift: &[f32], out: &[f32]) {
     check_pixels(scale.len(), y);
     assert_eq!(scale.len(), shift.len(), "channels");
     assert_eq!(y.len(), out.len(), "inputs and outputs of a normalisation");
-}
-
-/// `sum[c] += Σ g`, `product[c] += Σ g·y`: all that the backward pass of a normalisation needs of a batch.
-pub fn grad_sums(isa: Isa, g: &[f32], y: &[f32], sum: &mut [f32], product: &mut [f32]) {
-    check_pixels(sum.len(), y);
-    assert!(g.len() == y.len() && sum.len() == product.len(), "gradients and values of a normalisation");
-    vectorised!(isa, grad_sums_body(g: &[f32], y: &[f32], sum: &mut [f32], product: &mut [f32]));
-}
-
-#[inline(always)]
-fn grad_sums_body(g: &[f32], y: &[f32], sum: &mut [f32], product: &mut [f32]) {
-    let c = sum.len();
-    for (g, y) in g.chunks_exact(c).zip(y.chunks_exact(c)) {
-        for ((sum, product), (g, y)) in sum.iter_mut().zip(product.iter_mut()).zip(g.iter().zip(y)) {
-            *sum += g;
-            *product += g * y;
-        }
-    }
-}
-
-/// Clears `g` where the activation `scale[c]·y + shift[c]` isn't positive, then sums as [`grad_sums`].
-pub fn relu_grad_sums(
-    isa: Isa,
-    g: &mut [f32],
-    y: &[f32],
-    scale: &[f32],
-    shift: &[f32],
-    sum: &mut [f32],
-    product: &mut [f32],
-) {
-    check_scale(y, scale, shift, g);
-    assert!(sum.len() == scale.len() && product.len() == scale.len(), "channels");
-    vectorised!(isa, relu_grad_sums_body(
-        g: &mut [f32], y: &[f32], scale: &[f32], shift: &[f32], sum: &mut [f32], product: &mut [f32],
-    ));
-}
-
-#[inline(always)]
-fn relu_grad_sums_body(
-    g: &mut [f32],
-    y: &[f32],
-    scale: &[f32],
-    shift: &[f32],
-    sum: &mut [f32],
-    product: &mut [f32],
-) {
-    let c = sum.len();
-    let (scale, shift, product) = (&scale[..c], &shift[..c], &mut product[..c]);
-    for (g, y) in g.chunks_exact_mut(c).zip(y.chunks_exact(c)) {
-        for j in 0..c {
-            let open = if scale[j] * y[j] + shift[j] <= 0.0 { 0.0 } else { g[j] };
-            g[j] = open;
-            sum[j] += open;
-            product[j] += open * y[j];
-        }
-    }
 }
 
 /// The backward pass of a batch normalisation, per channel: `dy = gain·g + offset + slope·y`.

@@ -1,6 +1,7 @@
 //! Convolution weights between PyTorch's `[co][ci][kh][kw]` and the order that the register tiles read.
 use super::geometry::ConvGeometry;
-use super::isa::{Isa, Table};
+use super::isa::Isa;
+use super::table::Table;
 
 /// Floats of the panels that [`pack_conv`] writes.
 pub fn packed_len(isa: Isa, geo: &ConvGeometry) -> usize {
@@ -12,66 +13,63 @@ pub fn packed_flipped_len(isa: Isa, geo: &ConvGeometry) -> usize {
     geo.kh * geo.kw * geo.co * geo.ci.next_multiple_of(isa.lanes())
 }
 
-/// Packs weights `[co][ci][kh][kw]` for [`super::conv_forward`]: panels of output channels, each `[kh][kw][ci][channels]`, padded
-/// with zeros.
+/// Packs weights `[co][ci][kh][kw]` for [`super::conv_forward`]: panels of output channels, each `[kh][kw][ci][channels]`,
+/// padded with zeros.
 pub fn pack_conv(isa: Isa, geo: &ConvGeometry, w: &[f32], packed: &mut [f32]) {
-    geo.check();
-    assert_eq!(w.len(), geo.taps() * geo.co, "weights of a convolution");
+    check(geo, w);
     assert_eq!(packed.len(), packed_len(isa, geo), "packed weights of a convolution");
     let window = geo.kh * geo.kw;
-    pack_panels(isa.table(), geo.co, geo.taps(), packed, |channel, column| {
-        let filter = &w[channel * geo.taps()..][..geo.taps()];
-        for (c, window) in filter.chunks_exact(window).enumerate() {
-            for (tap, &weight) in window.iter().enumerate() {
-                column.set(tap * geo.ci + c, weight);
-            }
-        }
-    });
+    let from = Source { w, window, inputs: geo.ci, input_step: window, lane_step: geo.taps() };
+    from.pack(isa.table(), geo.co, packed, |tap| tap);
 }
 
 /// Packs the same weights for an input gradient: panels of *input* channels, each `[kh][kw][co][channels]` with the window
 /// turned by half a circle. `geo` is the forward convolution.
 pub fn pack_conv_flipped(isa: Isa, geo: &ConvGeometry, w: &[f32], packed: &mut [f32]) {
-    geo.check();
-    assert_eq!(w.len(), geo.taps() * geo.co, "weights of a convolution");
+    check(geo, w);
     assert_eq!(packed.len(), packed_flipped_len(isa, geo), "flipped weights of a convolution");
     let window = geo.kh * geo.kw;
-    pack_panels(isa.table(), geo.ci, window * geo.co, packed, |channel, column| {
-        for (o, filter) in w.chunks_exact(geo.taps()).enumerate() {
-            for (tap, &weight) in filter[channel * window..][..window].iter().rev().enumerate() {
-                column.set(tap * geo.co + o, weight);
+    let from = Source { w, window, inputs: geo.co, input_step: geo.taps(), lane_step: window };
+    from.pack(isa.table(), geo.ci, packed, |tap| window - 1 - tap);
+}
+
+fn check(geo: &ConvGeometry, w: &[f32]) {
+    geo.check();
+    assert_eq!(w.len(), geo.taps() * geo.co, "weights of a convolution");
+}
+
+/// Weights as the packing sees them: windows, by input and by lane (the channel that becomes a vector lane).
+struct Source<'a> {
+    w: &'a [f32],
+    window: usize,
+    inputs: usize,
+    input_step: usize,
+    lane_step: usize,
+}
+
+impl Source<'_> {
+    /// Row `place(tap)·inputs + input` of a panel holds that weight of all its channels. Rows are written whole, in the order
+    /// in which the weights are read: the other way round, a panel falls out of the cache between two of its channels.
+    fn pack(
+        &self,
+        table: &'static Table,
+        channels: usize,
+        packed: &mut [f32],
+        place: impl Fn(usize) -> usize,
+    ) {
+        for p in table.panels(channels) {
+            let panel = &mut packed[self.window * self.inputs * p.start..];
+            for input in 0..self.inputs {
+                for tap in 0..self.window {
+                    let row = &mut panel[(place(tap) * self.inputs + input) * p.padded..][..p.padded];
+                    let weights = &self.w[p.start * self.lane_step + input * self.input_step + tap..];
+                    let (row, padding) = row.split_at_mut(p.channels);
+                    for (lane, weight) in row.iter_mut().zip(weights.iter().step_by(self.lane_step)) {
+                        *lane = *weight;
+                    }
+                    padding.fill(0.0);
+                }
             }
-        }
-    });
-}
-
-/// One channel of a panel.
-struct Column<'a> {
-    panel: &'a mut [f32],
-    lane: usize,
-    width: usize,
-}
-
-impl Column<'_> {
-    fn set(&mut self, row: usize, value: f32) {
-        self.panel[row * self.width + self.lane] = value;
-    }
-}
-
-fn pack_panels(
-    table: &'static Table,
-    channels: usize,
-    rows: usize,
-    packed: &mut [f32],
-    fill: impl Fn(usize, &mut Column<'_>),
-) {
-    for p in table.panels(channels) {
-        let panel = &mut packed[rows * p.start..][..rows * p.padded];
-        if p.is_partial() {
-            panel.fill(0.0);
-        }
-        for lane in 0..p.channels {
-            fill(p.start + lane, &mut Column { panel: &mut *panel, lane, width: p.padded });
         }
     }
 }

@@ -1,9 +1,11 @@
 //! ReLU and 2x2 max-pooling in one pass over two rows, and the way back.
 //!
 //! The forward pass keeps one byte per output: which of the four inputs won, or [`POOL_CUT`].
+use super::blocks::{block, in_blocks};
 use super::dispatch::vectorised;
 use super::isa::Isa;
 use super::norm::BnBackward;
+use super::pointwise::cut_if;
 
 /// In place of a winner's index: the ReLU cut the output, and no input gets a gradient.
 pub const POOL_CUT: u8 = 4;
@@ -30,7 +32,7 @@ impl PoolRow {
         self.pitch + self.width * self.channels
     }
 
-    fn check(&self, pair: usize, pooled: usize, argmax: usize) {
+    pub(super) fn check(&self, pair: usize, pooled: usize, argmax: usize) {
         assert!(self.channels > 0 && self.pitch >= self.width * self.channels, "rows overlap: {self:?}");
         assert!(pair >= self.pair_len(), "two rows of {pair} floats for {self:?}");
         assert!(
@@ -41,7 +43,7 @@ impl PoolRow {
 
     /// Offsets of the four inputs of output column `x`.
     #[inline(always)]
-    fn corners(&self, x: usize) -> [usize; 4] {
+    pub(super) fn corners(&self, x: usize) -> [usize; 4] {
         let left = 2 * x * self.channels;
         [left, left + self.channels, self.pitch + left, self.pitch + left + self.channels]
     }
@@ -55,26 +57,47 @@ pub fn relu_max_pool2(isa: Isa, row: PoolRow, y: &[f32], out: &mut [f32], argmax
 
 #[inline(always)]
 fn relu_max_pool2_body(row: PoolRow, y: &[f32], out: &mut [f32], argmax: &mut [u8]) {
+    in_blocks!(row.channels, relu_max_pool2_block(row, y, out, argmax));
+}
+
+#[inline(always)]
+fn relu_max_pool2_block<const B: usize>(
+    at: usize,
+    row: PoolRow,
+    y: &[f32],
+    out: &mut [f32],
+    argmax: &mut [u8],
+) {
     let c = row.channels;
     for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
-        let [y0, y1, y2, y3] = row.corners(x).map(|at| &y[at..][..c]);
-        for j in 0..c {
-            (out[j], argmax[j]) = relu_max([y0[j], y1[j], y2[j], y3[j]]);
-        }
+        let corners = row.corners(x).map(|corner| block(y, corner + at));
+        relu_max::<B>(corners, &mut out[at..][..B], &mut argmax[at..][..B]);
     }
 }
 
 /// The largest of four, or zero, and which one it is. Selects, not branches: this is the inner loop.
 #[inline(always)]
-fn relu_max(y: [f32; 4]) -> (f32, u8) {
-    let (mut max, mut at) = (y[0], 0u32);
-    for (i, y) in (0u32..).zip(y).skip(1) {
-        let above = y > max;
-        at = if above { i } else { at };
-        max = if above { y } else { max };
+fn relu_max<const B: usize>(y: [[f32; B]; 4], out: &mut [f32], argmax: &mut [u8]) {
+    let (mut max, mut at) = (y[0], [0u32; B]);
+    take_larger(&mut max, &mut at, &y[1], 1);
+    take_larger(&mut max, &mut at, &y[2], 2);
+    take_larger(&mut max, &mut at, &y[3], 3);
+    for j in 0..B {
+        let cut = max[j] <= 0.0;
+        at[j] = if cut { u32::from(POOL_CUT) } else { at[j] };
+        max[j] = cut_if(cut, max[j]);
     }
-    let cut = max <= 0.0;
-    (if cut { 0.0 } else { max }, if cut { POOL_CUT } else { at as u8 })
+    out.copy_from_slice(&max);
+    argmax.copy_from_slice(&at.map(|at| at as u8));
+}
+
+#[inline(always)]
+fn take_larger<const B: usize>(max: &mut [f32; B], at: &mut [u32; B], y: &[f32; B], i: u32) {
+    for j in 0..B {
+        let above = y[j] > max[j];
+        at[j] = if above { i } else { at[j] };
+        max[j] = if above { y[j] } else { max[j] };
+    }
 }
 
 /// [`relu_max_pool2`] of `scale[c]·y + shift[c]`, without storing that.
@@ -103,13 +126,28 @@ fn bn_relu_max_pool2_body(
     out: &mut [f32],
     argmax: &mut [u8],
 ) {
+    in_blocks!(row.channels, bn_relu_max_pool2_block(row, y, (scale, shift), out, argmax));
+}
+
+#[inline(always)]
+fn bn_relu_max_pool2_block<const B: usize>(
+    at: usize,
+    row: PoolRow,
+    y: &[f32],
+    (scale, shift): (&[f32], &[f32]),
+    out: &mut [f32],
+    argmax: &mut [u8],
+) {
     let c = row.channels;
-    let (scale, shift) = (&scale[..c], &shift[..c]);
+    let (scale, shift): ([f32; B], [f32; B]) = (block(scale, at), block(shift, at));
     for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
-        let corners = row.corners(x).map(|at| &y[at..][..c]);
-        for j in 0..c {
-            (out[j], argmax[j]) = relu_max(corners.map(|y| scale[j] * y[j] + shift[j]));
+        let mut corners: [[f32; B]; 4] = row.corners(x).map(|corner| block(y, corner + at));
+        for corner in &mut corners {
+            for j in 0..B {
+                corner[j] = scale[j] * corner[j] + shift[j];
+            }
         }
+        relu_max::<B>(corners, &mut out[at..][..B], &mut argmax[at..][..B]);
     }
 }
 
@@ -122,19 +160,33 @@ pub fn unpool2(isa: Isa, row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32])
 
 #[inline(always)]
 fn unpool2_body(row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32]) {
+    in_blocks!(row.channels, unpool2_block(row, g, argmax, dy));
+    if row.width % 2 == 1 {
+        let last = (row.width - 1) * row.channels;
+        dy[last..][..row.channels].fill(0.0);
+        dy[row.pitch + last..][..row.channels].fill(0.0);
+    }
+}
+
+#[inline(always)]
+fn unpool2_block<const B: usize>(at: usize, row: PoolRow, g: &[f32], argmax: &[u8], dy: &mut [f32]) {
     let c = row.channels;
     for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
-        for (i, at) in (0u8..).zip(row.corners(x)) {
-            for ((dy, g), won) in dy[at..][..c].iter_mut().zip(g).zip(argmax) {
-                *dy = if *won == i { *g } else { 0.0 };
-            }
+        let (g, won): ([f32; B], [u32; B]) = (block(g, at), block::<u8, B>(argmax, at).map(u32::from));
+        for (i, corner) in (0u32..).zip(row.corners(x)) {
+            dy[corner + at..][..B].copy_from_slice(&share(&g, &won, i));
         }
     }
-    if row.width % 2 == 1 {
-        let last = (row.width - 1) * c;
-        dy[last..][..c].fill(0.0);
-        dy[row.pitch + last..][..c].fill(0.0);
+}
+
+/// The gradients of those outputs that input `i` won.
+#[inline(always)]
+fn share<const B: usize>(g: &[f32; B], won: &[u32; B], i: u32) -> [f32; B] {
+    let mut share = [0.0; B];
+    for j in 0..B {
+        share[j] = cut_if(won[j] != i, g[j]);
     }
+    share
 }
 
 /// The gradient of [`bn_relu_max_pool2`] through the normalisation: [`unpool2`], then [`super::bn_backward`] with the values
@@ -169,88 +221,38 @@ fn bn_unpool2_body(
     dy: &mut [f32],
 ) {
     let c = row.channels;
-    let y_row = PoolRow { pitch: y_pitch, ..row };
-    let (gain, offset, slope) = (&bn.gain[..c], &bn.offset[..c], &bn.slope[..c]);
-    for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
-        for (i, (at, y_at)) in (0u8..).zip(row.corners(x).into_iter().zip(y_row.corners(x))) {
-            let (dy, y) = (&mut dy[at..][..c], &y[y_at..][..c]);
-            for j in 0..c {
-                let won = if argmax[j] == i { g[j] } else { 0.0 };
-                dy[j] = gain[j] * won + offset[j] + slope[j] * y[j];
-            }
-        }
-    }
+    in_blocks!(c, bn_unpool2_block(row, (g, argmax), (y, y_pitch), bn, dy));
     if row.width % 2 == 1 {
-        for (at, y_at) in [(0, 0), (row.pitch, y_pitch)] {
-            let last = (row.width - 1) * c;
-            let (dy, y) = (&mut dy[at + last..][..c], &y[y_at + last..][..c]);
+        let last = (row.width - 1) * c;
+        for (at, y_at) in [(last, last), (row.pitch + last, y_pitch + last)] {
             for j in 0..c {
-                dy[j] = offset[j] + slope[j] * y[j];
+                dy[at + j] = bn.offset[j] + bn.slope[j] * y[y_at + j];
             }
         }
     }
 }
 
-/// `sum[c] += Σ g` over the outputs that the ReLU let through: the gradient of the bias before the pooling.
-pub fn pool_channel_sums(isa: Isa, g: &[f32], argmax: &[u8], sum: &mut [f32]) {
-    assert!(
-        !sum.is_empty() && g.len().is_multiple_of(sum.len()),
-        "{} floats in pixels of {}",
-        g.len(),
-        sum.len()
-    );
-    assert_eq!(g.len(), argmax.len(), "gradients and winners");
-    vectorised!(isa, pool_channel_sums_body(g: &[f32], argmax: &[u8], sum: &mut [f32]));
-}
-
 #[inline(always)]
-fn pool_channel_sums_body(g: &[f32], argmax: &[u8], sum: &mut [f32]) {
-    let c = sum.len();
-    for (g, argmax) in g.chunks_exact(c).zip(argmax.chunks_exact(c)) {
-        for ((sum, g), won) in sum.iter_mut().zip(g).zip(argmax) {
-            *sum += if *won < POOL_CUT { *g } else { 0.0 };
-        }
-    }
-}
-
-/// [`super::grad_sums`] through the pooling: `sum[c] += Σ g`, `product[c] += Σ g·y` with `y` of the winner, over the outputs
-/// that the ReLU let through.
-pub fn pool_grad_sums(
-    isa: Isa,
+fn bn_unpool2_block<const B: usize>(
+    at: usize,
     row: PoolRow,
-    g: &[f32],
-    argmax: &[u8],
-    y: &[f32],
-    sum: &mut [f32],
-    product: &mut [f32],
-) {
-    row.check(y.len(), g.len(), argmax.len());
-    assert!(sum.len() == row.channels && product.len() == row.channels, "channels");
-    vectorised!(isa, pool_grad_sums_body(
-        row: PoolRow, g: &[f32], argmax: &[u8], y: &[f32], sum: &mut [f32], product: &mut [f32],
-    ));
-}
-
-#[inline(always)]
-fn pool_grad_sums_body(
-    row: PoolRow,
-    g: &[f32],
-    argmax: &[u8],
-    y: &[f32],
-    sum: &mut [f32],
-    product: &mut [f32],
+    (g, argmax): (&[f32], &[u8]),
+    (y, y_pitch): (&[f32], usize),
+    bn: BnBackward<'_>,
+    dy: &mut [f32],
 ) {
     let c = row.channels;
-    let (sum, product) = (&mut sum[..c], &mut product[..c]);
+    let y_row = PoolRow { pitch: y_pitch, ..row };
+    let (gain, offset, slope): ([f32; B], [f32; B], [f32; B]) =
+        (block(bn.gain, at), block(bn.offset, at), block(bn.slope, at));
     for (x, (g, argmax)) in g.chunks_exact(c).zip(argmax.chunks_exact(c)).enumerate() {
-        let [y0, y1, y2, y3] = row.corners(x).map(|at| &y[at..][..c]);
-        for j in 0..c {
-            let won = argmax[j];
-            let open = if won < POOL_CUT { g[j] } else { 0.0 };
-            let low = if won == 0 { y0[j] } else { y1[j] };
-            let high = if won == 2 { y2[j] } else { y3[j] };
-            sum[j] += open;
-            product[j] += open * if won < 2 { low } else { high };
+        let (g, won): ([f32; B], [u32; B]) = (block(g, at), block::<u8, B>(argmax, at).map(u32::from));
+        for (i, (corner, y_corner)) in (0u32..).zip(row.corners(x).into_iter().zip(y_row.corners(x))) {
+            let (mut share, y): ([f32; B], [f32; B]) = (share(&g, &won, i), block(y, y_corner + at));
+            for j in 0..B {
+                share[j] = gain[j] * share[j] + offset[j] + slope[j] * y[j];
+            }
+            dy[corner + at..][..B].copy_from_slice(&share);
         }
     }
 }

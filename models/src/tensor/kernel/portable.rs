@@ -1,7 +1,9 @@
 //! The twin of every vector kernel in plain Rust: four lanes as an array.
-use super::isa::{IsaCap, Table};
+use super::dot::{self, Dot};
+use super::isa::IsaCap;
 use super::simd::Simd;
-use super::tile::{self, Dot, Tile, tile_table};
+use super::table::{Table, Width, tile_table};
+use super::tile::{self, Tile};
 
 /// Four lanes without intrinsics; the product is rounded before it is added.
 pub(super) struct Portable;
@@ -30,6 +32,16 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn fma(a: [f32; 4], b: [f32; 4], c: [f32; 4]) -> [f32; 4] {
         std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
+        std::array::from_fn(|i| a[i] + b[i])
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: [f32; 4]) -> f32 {
+        (v[0] + v[2]) + (v[1] + v[3])
     }
 }
 

@@ -22,7 +22,12 @@ pub(super) trait Simd {
     /// `a * b + c`, rounded once where the instruction set can.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
 
-    /// Reads the first `n` floats, zeros in the other lanes.
+    /// `a + b`.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// The sum of the lanes as a tree: lane `i` and lane `i + half`, then the halves of what remains.
+    unsafe fn tree_sum(v: Self::V) -> f32;
+
+    /// Reads the first `n < LANES` floats, zeros in the other lanes.
     #[inline(always)]
     unsafe fn load_part(from: *const f32, n: usize) -> Self::V {
         let mut lanes = [0.0f32; MAX_LANES];
@@ -35,7 +40,7 @@ pub(super) trait Simd {
         }
     }
 
-    /// Writes the first `n` lanes.
+    /// Writes the first `n < LANES` lanes.
     #[inline(always)]
     unsafe fn store_part(to: *mut f32, v: Self::V, n: usize) {
         let mut lanes = [0.0f32; MAX_LANES];

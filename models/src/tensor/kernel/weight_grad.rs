@@ -1,10 +1,12 @@
 //! The weight gradient of a convolution.
 use super::geometry::ConvGeometry;
 use super::isa::Isa;
-use super::tile::{Init, PADDED_ROWS, PaddedRows, Panel, Tile};
+use super::panel::{PADDED_ROWS, PaddedRows, Panel, strips};
+use super::tile::{Init, Tile};
 
-/// Output rows that one pass over all taps covers: they stay in the first-level cache.
-const BAND: usize = 8;
+/// Output pixels that one pass over all taps covers, in whole rows. More would leave the first-level cache, fewer would load
+/// and store the gradients too often.
+const BAND_PIXELS: usize = 256;
 
 /// Adds the weight gradient of one sample to `dw`, laid out `[kh][kw][ci][co]`.
 ///
@@ -28,8 +30,7 @@ pub fn conv_weight_grad(
     );
     assert_eq!(dw.len(), geo.taps() * geo.co, "weight gradient of a convolution");
     let mut padded = PaddedRows::new();
-    for y in (0..geo.out_h).step_by(BAND) {
-        let rows = BAND.min(geo.out_h - y);
+    for (y, rows) in strips(geo.out_h, (BAND_PIXELS / geo.out_w).max(1)) {
         for panel in isa.table().panels(geo.co) {
             if panel.is_partial() {
                 padded_band(
@@ -109,7 +110,7 @@ impl Block<'_> {
         dw: &mut [f32],
     ) {
         let table = isa.table();
-        for (tap, taps) in table.tap_strips(panel, run) {
+        for (tap, taps) in table.tap_strips(panel.channels, run) {
             let mut tile = Tile {
                 segs: self.rows,
                 len: self.columns,

@@ -1,7 +1,9 @@
 //! x86-64: SSE2, AVX2 with FMA, and AVX-512.
-use super::isa::{IsaCap, Table};
+use super::dot::{self, Dot};
+use super::isa::IsaCap;
 use super::simd::Simd;
-use super::tile::{self, Dot, Tile, tile_table};
+use super::table::{Table, Width, tile_table};
+use super::tile::{self, Tile};
 use std::arch::x86_64::*;
 
 /// Four lanes, no fused multiply-add.
@@ -40,6 +42,49 @@ impl Simd for Sse2 {
         // SAFETY: SSE2 is in every x86-64 CPU.
         unsafe { _mm_add_ps(_mm_mul_ps(a, b), c) }
     }
+
+    #[inline(always)]
+    unsafe fn add(a: __m128, b: __m128) -> __m128 {
+        // SAFETY: SSE2 is in every x86-64 CPU.
+        unsafe { _mm_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: __m128) -> f32 {
+        // SAFETY: SSE2 is in every x86-64 CPU.
+        unsafe {
+            let pair = _mm_add_ps(v, _mm_movehl_ps(v, v));
+            _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps::<1>(pair, pair)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, n: usize) -> __m128 {
+        // SAFETY: the caller vouches for `n` floats at `from`.
+        unsafe {
+            let pair = |from: *const f32| _mm_castsi128_ps(_mm_loadl_epi64(from.cast()));
+            match n {
+                1 => _mm_load_ss(from),
+                2 => pair(from),
+                3 => _mm_movelh_ps(pair(from), _mm_load_ss(from.add(2))),
+                _ => _mm_setzero_ps(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(mut to: *mut f32, mut v: __m128, n: usize) {
+        // SAFETY: the caller vouches for `n` floats at `to`.
+        unsafe {
+            if n & 2 != 0 {
+                _mm_storel_epi64(to.cast(), _mm_castps_si128(v));
+                (to, v) = (to.add(2), _mm_movehl_ps(v, v));
+            }
+            if n & 1 != 0 {
+                _mm_store_ss(to, v);
+            }
+        }
+    }
 }
 
 impl Simd for Avx2 {
@@ -69,6 +114,42 @@ impl Simd for Avx2 {
         // SAFETY: the caller vouches for the CPU.
         unsafe { _mm256_fmadd_ps(a, b, c) }
     }
+
+    #[inline(always)]
+    unsafe fn add(a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm256_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: __m256) -> f32 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { Sse2::tree_sum(_mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v))) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, n: usize) -> __m256 {
+        // SAFETY: the caller vouches for the CPU and for `n` floats at `from`.
+        unsafe {
+            if n < 4 {
+                return _mm256_zextps128_ps256(Sse2::load_part(from, n));
+            }
+            _mm256_set_m128(Sse2::load_part(from.add(4), n - 4), Sse2::load(from))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(to: *mut f32, v: __m256, n: usize) {
+        // SAFETY: the caller vouches for the CPU and for `n` floats at `to`.
+        unsafe {
+            let (mut to, mut rest) = (to, _mm256_castps256_ps128(v));
+            if n & 4 != 0 {
+                Sse2::store(to, rest);
+                (to, rest) = (to.add(4), _mm256_extractf128_ps::<1>(v));
+            }
+            Sse2::store_part(to, rest, n & 3);
+        }
+    }
 }
 
 impl Simd for Avx512 {
@@ -97,6 +178,18 @@ impl Simd for Avx512 {
     unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
         // SAFETY: the caller vouches for the CPU.
         unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn tree_sum(v: __m512) -> f32 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { Avx2::tree_sum(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))) }
     }
 
     #[inline(always)]
@@ -132,7 +225,7 @@ mod avx2 {
     tile_table! {
         Avx2, IsaCap::Avx2, features: ["avx2,fma"],
         widths: [2 => [1 2 3 4 5 6], 1 => [1 2 3 4 5 6 7 8 9 10 11 12]],
-        dot: [2 x 2, 2],
+        dot: [2 x 3, 2],
     }
 }
 

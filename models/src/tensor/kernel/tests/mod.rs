@@ -1,4 +1,5 @@
 //! Every kernel on every instruction set of this CPU against its definition, and the instruction sets against each other.
+mod bits;
 mod conv;
 mod linear;
 mod pointwise;

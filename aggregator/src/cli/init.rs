@@ -1,0 +1,188 @@
+//! `aggregator init`.
+use super::output::Usage;
+use crate::compute;
+use crate::config::{ConfigError, ModelSettings, Settings};
+use crate::dir::HostDir;
+use anyhow::Context;
+use clap::Args;
+use models::data::labels;
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  aggregator init fleet --arch cc28 --labels labels.txt --aux aux --rounds 20 --min-boards 2"
+)]
+pub(super) struct Init {
+    /// The directory to make
+    dir: PathBuf,
+    /// Built-in architecture: lenet5, cc28, cc32, cc32-gn, kdhcnn, mlp, har1d
+    #[arg(long, required_unless_present = "config")]
+    arch: Option<String>,
+    /// One class name a line, in the order of the outputs
+    #[arg(long, value_name = "FILE", required_unless_present = "config")]
+    labels: Option<PathBuf>,
+    /// Channels×height×width of an input, such as 3x32x32; by default the architecture's own
+    #[arg(long, value_name = "CxHxW", value_parser = parse_input)]
+    input: Option<[usize; 3]>,
+    /// The host's own labelled samples: one folder of pictures per class, or an IDX pair
+    #[arg(long, value_name = "DIR", conflicts_with = "no_aux")]
+    aux: Option<PathBuf>,
+    /// Do without: no teacher, no recalibration
+    #[arg(long)]
+    no_aux: bool,
+    /// Federated method
+    #[arg(long)]
+    method: Option<String>,
+    /// What boards share: private_head or shared_head
+    #[arg(long)]
+    profile: Option<String>,
+    /// Rounds in all
+    #[arg(long)]
+    rounds: Option<u32>,
+    /// Share of the live boards picked for a round
+    #[arg(long)]
+    participation: Option<f32>,
+    /// Live boards needed before a round opens
+    #[arg(long)]
+    min_boards: Option<u32>,
+    /// Root seed of the run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Start from this configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Any other setting, by its place in the configuration file, such as rounds.quorum=0.8
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl Init {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let settings = self.settings()?;
+        let plan = settings.check()?;
+        let samples =
+            self.aux.as_ref().map(|dir| compute::load_auxiliary(dir, plan.spec.card())).transpose()?;
+        match &samples {
+            Some(samples) => eprintln!("{} auxiliary samples", samples.len()),
+            None => eprintln!(
+                "no auxiliary data: no teacher is calibrated, so the generalist knows what boards teach it and no more"
+            ),
+        }
+        HostDir::create(&self.dir, &settings, samples.as_ref()).await?;
+        let (method, dir) = (plan.method.name(), self.dir.display());
+        let boards = plan.policy.min_boards;
+        eprintln!(
+            "{dir}: {method} on {} ({} values), {} rounds",
+            plan.spec.card().arch,
+            plan.spec.len(),
+            plan.policy.rounds
+        );
+        eprintln!(
+            "next: `aggregator token {dir} > board.token` for each of at least {boards} boards, and `aggregator serve {dir}`"
+        );
+        Ok(())
+    }
+
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let mut table = match &self.config {
+            Some(path) => toml::from_str(&read(path)?)
+                .map_err(|e| ConfigError { problems: vec![format!("{}: {e}", path.display())] })?,
+            None => toml::Table::try_from(Settings::default())?,
+        };
+        for pair in &self.set {
+            set(&mut table, pair)?;
+        }
+        let mut settings: Settings =
+            table.try_into().map_err(|e: toml::de::Error| ConfigError { problems: vec![e.to_string()] })?;
+        self.model(&mut settings.model)?;
+        settings.method.name = self.method.clone().unwrap_or(settings.method.name);
+        if let Some(profile) = &self.profile {
+            settings.method.hyper.insert("profile".into(), profile.clone().into());
+        }
+        let rounds = &mut settings.rounds;
+        rounds.rounds = self.rounds.unwrap_or(rounds.rounds);
+        rounds.participation = self.participation.unwrap_or(rounds.participation);
+        rounds.min_boards = self.min_boards.unwrap_or(rounds.min_boards);
+        rounds.seed = self.seed.unwrap_or(rounds.seed);
+        Ok(settings)
+    }
+
+    fn model(&self, model: &mut ModelSettings) -> anyhow::Result<()> {
+        if let Some(path) = &self.labels {
+            model.labels =
+                labels::parse(read(path)?.as_bytes()).with_context(|| path.display().to_string())?;
+        }
+        if let Some(arch) = &self.arch {
+            model.arch.clone_from(arch);
+            model.input = usual_input(arch);
+        }
+        model.input = self.input.unwrap_or(model.input);
+        if model.input == [0; 3] {
+            return Err(Usage(format!(
+                "{} takes inputs of many sizes: say which by `--input CxHxW`",
+                model.arch
+            ))
+            .into());
+        }
+        Ok(())
+    }
+}
+
+/// What an architecture was made for; zero if it was made for no size in particular.
+fn usual_input(arch: &str) -> [usize; 3] {
+    match arch {
+        "lenet5" | "cc28" => [1, 28, 28],
+        "cc32" | "cc32-gn" | "kdhcnn" => [3, 32, 32],
+        _ => [0; 3],
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+fn parse_input(text: &str) -> Result<[usize; 3], String> {
+    let wrong = || format!("{text:?} is not three numbers such as 3x32x32");
+    let numbers: Result<Vec<usize>, _> = text.split(['x', '×']).map(str::parse).collect();
+    numbers.map_err(|_| wrong())?.try_into().map_err(|_| wrong())
+}
+
+/// Puts `a.b.c=value` in its place. The value is TOML; what isn't is a string.
+fn set(table: &mut toml::Table, pair: &str) -> Result<(), Usage> {
+    let wrong = |why: &str| Usage(format!("--set {pair}: {why}"));
+    let (key, text) = pair.split_once('=').ok_or_else(|| wrong("must be KEY=VALUE"))?;
+    let parsed = toml::from_str::<toml::Table>(&format!("x = {text}")).ok().and_then(|mut t| t.remove("x"));
+    let value = parsed.unwrap_or_else(|| text.into());
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop().unwrap_or(key);
+    let mut place = table;
+    for part in parts {
+        let next = place.entry(part).or_insert_with(|| toml::Table::new().into());
+        place = next.as_table_mut().ok_or_else(|| wrong("goes through something that is no table"))?;
+    }
+    place.insert(last.into(), value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_finds_its_place() {
+        let mut table = toml::Table::new();
+        for pair in ["rounds.quorum=0.8", "method.name=fedavg", "method.hyper.train.epochs=3"] {
+            set(&mut table, pair).unwrap();
+        }
+        assert_eq!(table["rounds"]["quorum"].as_float(), Some(0.8));
+        assert_eq!(table["method"]["name"].as_str(), Some("fedavg"));
+        assert_eq!(table["method"]["hyper"]["train"]["epochs"].as_integer(), Some(3));
+        assert!(set(&mut table, "rounds").is_err() && set(&mut table, "method.name.x=1").is_err());
+    }
+
+    #[test]
+    fn an_input_is_three_numbers() {
+        assert_eq!(parse_input("3x32x32"), Ok([3, 32, 32]));
+        assert!(["", "3x32", "3x32x32x1", "axbxc"].iter().all(|text| parse_input(text).is_err()));
+    }
+}

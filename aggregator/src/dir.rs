@@ -1,0 +1,187 @@
+//! A host's directory: what lies where, how it is made, and that one process at a time has it.
+use crate::blobs::{BlobError, Blobs};
+use crate::clock;
+use crate::compute;
+use crate::config::{ConfigError, FILE, Settings};
+use crate::ledger::{Ledger, LedgerError, Sqlite};
+use crate::pki::{Authority, PkiError};
+use models::data::{DataError, Samples};
+use models::wire::Token;
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why a directory can't be made or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirError {
+    /// A file can't be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is a host already.
+    #[error("{path} holds a host already; serve it, or choose another directory")]
+    Taken {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Another process serves it.
+    #[error("another `aggregator serve` has {path}; stop it first")]
+    Busy {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The auxiliary data don't fit.
+    #[error("auxiliary data: {0}")]
+    Auxiliary(#[from] DataError),
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Certificates.
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The blob store.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}
+
+/// A host's directory.
+#[derive(Clone, Debug)]
+pub struct HostDir(PathBuf);
+
+impl HostDir {
+    /// The directory at `path`, which [`HostDir::create`] has made.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Makes a host: its configuration with every default written out, its authority, its ledger, its auxiliary data.
+    ///
+    /// # Errors
+    /// [`DirError`]; nothing is overwritten.
+    pub async fn create(
+        path: &Path,
+        settings: &Settings,
+        auxiliary: Option<&Samples>,
+    ) -> Result<Self, DirError> {
+        let plan = settings.check()?;
+        let dir = Self::new(path);
+        if dir.at(FILE).exists() {
+            return Err(DirError::Taken { path: path.into() });
+        }
+        fs::create_dir_all(path).map_err(|source| DirError::File { path: path.into(), source })?;
+        if let Some(samples) = auxiliary {
+            samples.check(plan.spec.card().input, &plan.spec.card().labels)?;
+            compute::write_auxiliary(&dir.auxiliary(), samples)?;
+        }
+        let authority = Authority::create(&dir.at("pki"), clock::now())?;
+        authority.renew_leaf(&plan.names, clock::now())?;
+        dir.ledger().await?.close().await;
+        // Last, because it is what says that a host is here.
+        let text = toml::to_string(&settings.effective()?).unwrap_or_default();
+        write(&dir.at(FILE), text.as_bytes())?;
+        Ok(dir)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Its configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn settings(&self) -> Result<Settings, ConfigError> {
+        Settings::read(&self.0)
+    }
+
+    /// Its certificate authority.
+    ///
+    /// # Errors
+    /// [`PkiError`].
+    pub fn authority(&self) -> Result<Authority, PkiError> {
+        Authority::open(&self.at("pki"))
+    }
+
+    /// Its ledger.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub async fn ledger(&self) -> Result<Sqlite, LedgerError> {
+        Sqlite::open(&self.at("ledger.sqlite")).await
+    }
+
+    /// Its blobs.
+    ///
+    /// # Errors
+    /// [`BlobError`].
+    pub fn blobs(&self) -> Result<Blobs, BlobError> {
+        Blobs::open(&self.at("blobs"))
+    }
+
+    /// Its auxiliary data, if it has any.
+    ///
+    /// # Errors
+    /// [`DirError`].
+    pub fn samples(&self) -> Result<Option<Samples>, DirError> {
+        if self.auxiliary().exists() {
+            compute::read_auxiliary(&self.auxiliary()).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// A new one-time token: known to the ledger by its digest alone, and returned to be shown once.
+    ///
+    /// # Errors
+    /// [`DirError`].
+    pub async fn token(&self, name: Option<String>, life: Duration) -> Result<Token, DirError> {
+        let not_after = clock::later(clock::now(), life);
+        let token = self.authority()?.token(not_after);
+        let ledger = self.ledger().await?;
+        Ledger::add_token(&ledger, token.digest(), name, not_after).await?;
+        ledger.close().await;
+        Ok(token)
+    }
+
+    /// Takes the directory for this process until the file is dropped.
+    ///
+    /// # Errors
+    /// [`DirError::Busy`].
+    pub(crate) fn lock(&self) -> Result<File, DirError> {
+        let path = self.at("lock");
+        let fail = |source| DirError::File { path: path.clone(), source };
+        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(DirError::Busy { path: self.0.clone() }),
+            Err(TryLockError::Error(source)) => Err(fail(source)),
+        }
+    }
+
+    fn auxiliary(&self) -> PathBuf {
+        self.at("auxiliary.samples")
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+/// Writes beside, syncs, renames.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), DirError> {
+    let fail = |source| DirError::File { path: path.into(), source };
+    let beside = path.with_extension("new");
+    let mut file = File::create(&beside).map_err(fail)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(fail)?;
+    fs::rename(&beside, path).map_err(fail)
+}

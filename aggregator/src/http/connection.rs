@@ -1,0 +1,128 @@
+//! Connections: TLS 1.3 with certificates on both sides, a bounded number of them, each with deadlines.
+use super::board::Peer;
+use crate::pki::{Authority, Leaf, fingerprint_of};
+use crate::stop::stopped;
+use axum::{Extension, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+/// How much and how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Connections at a time; more wait in the listener's queue.
+    pub(crate) connections: usize,
+    /// For the handshake, and for each head of a request.
+    pub(crate) head: Duration,
+    /// For the body of a message.
+    pub(crate) message: Duration,
+    /// For the body of an update.
+    pub(crate) update: Duration,
+    /// A connection's whole life.
+    pub(crate) life: Duration,
+    /// For what is under way when the host stops.
+    pub(crate) farewell: Duration,
+}
+
+/// What TLS speaks: 1.3 alone, this leaf, and certificates of this authority, which only enrolment can do without.
+///
+/// # Errors
+/// [`rustls::Error`] if the leaf's key or the authority's certificate can't be used.
+pub(crate) fn tls(authority: &Authority, leaf: Leaf) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.certificate().clone())?;
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+        .allow_unauthenticated()
+        .build()
+        .map_err(|e| rustls::Error::General(e.to_string()))?;
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_client_cert_verifier(clients)
+        // The authority goes along: an enrolling board knows it by its pin alone.
+        .with_single_cert(vec![leaf.certificate, authority.certificate().clone()], leaf.key)?;
+    Ok(Arc::new(config))
+}
+
+/// Takes connections until told to stop, then lets those under way finish.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    tls: watch::Receiver<Arc<ServerConfig>>,
+    router: Router,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let next = async { (Arc::clone(&places).acquire_owned().await, listener.accept().await) };
+        tokio::select! {
+            () = stopped(&mut stop) => break,
+            (place, socket) = next => match (place, socket) {
+                (Ok(place), Ok((socket, _))) => {
+                    let tls = Arc::clone(&tls.borrow());
+                    connections.spawn(connection(socket, tls, router.clone(), limits, stop.clone(), place));
+                }
+                // Out of file handles, most likely: waiting is all that helps.
+                _ => tokio::time::sleep(Duration::from_millis(50)).await,
+            },
+        }
+    }
+    drop(listener);
+    let all = async { while connections.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(limits.farewell, all).await); // whoever is left is cut off
+}
+
+async fn connection(
+    socket: TcpStream,
+    tls: Arc<ServerConfig>,
+    router: Router,
+    limits: Limits,
+    stop: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+) {
+    if tokio::time::timeout(limits.life, converse(socket, tls, router, limits, stop)).await.is_err() {
+        tracing::debug!("a connection outlived its time");
+    }
+}
+
+async fn converse(
+    socket: TcpStream,
+    tls: Arc<ServerConfig>,
+    router: Router,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) {
+    drop(socket.set_nodelay(true)); // only a matter of speed
+    let stream = match tokio::time::timeout(limits.head, TlsAcceptor::from(tls).accept(socket)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "no TLS"),
+        Err(_) => return tracing::debug!("no TLS in time"),
+    };
+    let peer = Peer(stream.get_ref().1.peer_certificates().and_then(|chain| fingerprint_of(chain.first()?)));
+    let service = TowerToHyperService::new(router.layer(Extension(peer)));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(32 * 1024);
+    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = stopped(&mut stop) => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}

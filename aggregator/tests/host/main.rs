@@ -1,0 +1,6 @@
+//! The host over real TLS on loopback: enrolment, hostile clients, whole runs, and power cuts.
+mod board;
+mod enrolment;
+mod hostile;
+mod power_cuts;
+mod rounds;

@@ -1,0 +1,4 @@
+//! The board's shell: local data, private directory, configuration, command line, the loop over a host in memory.
+mod config;
+mod data;
+mod store;

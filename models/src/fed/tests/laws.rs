@@ -1,0 +1,110 @@
+//! What holds for every method there is.
+use super::fleet::Fleet;
+use crate::fed::erased::{METHODS, method};
+use crate::fed::{Disclosure, Extent, FedError};
+
+fn each(law: impl Fn(&'static str)) {
+    METHODS.iter().for_each(|m| law(m.name()));
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    each(|name| {
+        let (a, b) = (Fleet::named(name).run(), Fleet::named(name).run());
+        assert_eq!(a.state, b.state, "{name}");
+        assert_eq!(a.clients, b.clients, "{name}");
+    });
+}
+
+#[test]
+fn the_order_in_which_updates_arrive_can_not_show() {
+    each(|name| {
+        let mut other = Fleet::named(name);
+        other.backwards = true;
+        assert_eq!(Fleet::named(name).run().state, other.run().state, "{name}");
+    });
+}
+
+#[test]
+fn an_update_that_gets_lost_is_as_if_it_had_not_been_asked_for() {
+    each(|name| {
+        let mut dropping = Fleet::named(name);
+        dropping.lost = vec![dropping.boards[2].id];
+        dropping.round(&[0, 2, 3]);
+        let mut without = Fleet::named(name);
+        without.round(&[0, 3]);
+        assert_eq!(dropping.state, without.state, "{name}");
+    });
+}
+
+#[test]
+fn a_cohort_of_one_is_enough() {
+    each(|name| {
+        let mut fleet = Fleet::named(name);
+        fleet.rounds(3, &[4]);
+        fleet.settle();
+        assert!(fleet.answers(4).iter().all(|r| r.probabilities.iter().all(|p| p.is_finite())), "{name}");
+        let sums = fleet.answers(1).into_iter().map(|r| r.probabilities.iter().sum::<f32>());
+        assert!(sums.into_iter().all(|s| (s - 1.0).abs() < 1e-4), "{name}: a late board answers too");
+    });
+}
+
+#[test]
+fn what_leaves_a_board_is_what_the_method_says() {
+    each(|name| {
+        let fleet = Fleet::named(name).run();
+        let (extent, prototype) = fleet.method.uplink(&fleet.hyper, &fleet.spec).unwrap();
+        let discloses = fleet.method.discloses(&fleet.hyper).unwrap();
+        for (_, id, up) in &fleet.sent {
+            assert_eq!(up.extent(), extent, "{name}");
+            assert_eq!(up.values().len(), extent.len(&fleet.spec), "{name}");
+            assert!(up.prototype().is_empty() || up.prototype().len() == prototype, "{name}");
+            let own = fleet.boards[id.0 as usize].counts.total();
+            assert_eq!(up.samples(), if discloses == Disclosure::Nothing { 1 } else { own }, "{name}");
+        }
+        if discloses <= Disclosure::Backbone {
+            assert!(extent == Extent::Backbone && prototype == 0, "{name}");
+        }
+    });
+}
+
+/// The head that a board keeps, and nothing of it, is in no update of a method that discloses backbones.
+#[test]
+fn no_value_of_a_private_head_is_in_an_update() {
+    each(|name| {
+        let mut fleet = Fleet::named(name);
+        if fleet.method.discloses(&fleet.hyper).unwrap() > Disclosure::Backbone {
+            return;
+        }
+        fleet.round(&[0, 1]).round(&[0, 2]);
+        let predictor = fleet.predictor(0);
+        let private: Vec<u32> =
+            predictor.specialist().members[0].head.values().iter().map(|v| v.to_bits()).collect();
+        let leaked =
+            fleet.sent.iter().flat_map(|(_, _, up)| up.values()).filter(|v| private.contains(&v.to_bits()));
+        assert_eq!(leaked.count(), 0, "{name}");
+    });
+}
+
+#[test]
+fn bytes_that_are_too_many_or_too_few_are_refused_by_name() {
+    each(|name| {
+        let (method, fleet) = (method(name).unwrap(), Fleet::named(name));
+        for broken in [[&fleet.state[..], &[0]].concat(), fleet.state[..fleet.state.len() - 1].to_vec()] {
+            let refused = method.parts(&fleet.hyper, &broken).unwrap_err();
+            assert!(matches!(refused, FedError::Decode { what: "host state", .. }), "{name}: {refused}");
+        }
+        let mut hyper = fleet.hyper.clone();
+        hyper.push(1);
+        assert!(
+            matches!(method.check(&hyper), Err(FedError::Decode { what: "hyper-parameters", .. })),
+            "{name}"
+        );
+    });
+}
+
+#[test]
+fn a_name_that_nobody_has_is_answered_with_those_there_are() {
+    let refused = method("fedmagic").err().unwrap().to_string();
+    assert!(METHODS.iter().all(|m| refused.contains(m.name())), "{refused}");
+}

@@ -1,0 +1,9 @@
+mod cpct;
+mod fleet;
+mod golden;
+mod laws;
+mod prisms;
+mod reductions;
+mod routes;
+mod statistics;
+mod toy;
