@@ -57,7 +57,11 @@ const TRIES: u32 = 6;
 pub fn prepare(store: &mut Store, host: &str, name: &str) -> Result<(), EnrollError> {
     let key = match &store.record().identity {
         Some(Identity { membership: Some(member), host: at, .. }) if at != host => {
-            return Err(EnrollError::Elsewhere { client: member.client, host: at.clone(), wanted: host.into() });
+            return Err(EnrollError::Elsewhere {
+                client: member.client,
+                host: at.clone(),
+                wanted: host.into(),
+            });
         }
         Some(identity) => identity.key.clone(),
         None => Secret::new(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?.serialize_der()),
@@ -96,8 +100,10 @@ fn request(name: &str, key: &KeyPair, token: &Token) -> Result<EnrollRequest, En
     let printable = !name.is_empty() && !name.chars().any(char::is_control);
     let bounded = Name::try_from(name).ok().filter(|_| printable).ok_or_else(bad_name)?;
     let csr = CertificateParams::new(Vec::new())?.serialize_request(key)?;
-    let secret = Bytes::from_slice(&token.secret).map_err(|_| EnrollError::Answer { why: "the token's secret is too long" })?;
-    let request = Bytes::from_slice(csr.der()).map_err(|_| EnrollError::Answer { why: "the signing request is too long" })?;
+    let secret = Bytes::from_slice(&token.secret)
+        .map_err(|_| EnrollError::Answer { why: "the token's secret is too long" })?;
+    let request = Bytes::from_slice(csr.der())
+        .map_err(|_| EnrollError::Answer { why: "the signing request is too long" })?;
     Ok(EnrollRequest { secret, request, name: bounded })
 }
 
@@ -106,7 +112,9 @@ fn ask(link: &mut Link, request: &EnrollRequest) -> Result<Enrolled, CallError> 
     let mut backoff = Backoff::new(u64::from(std::process::id()), 250, 4_000);
     for _ in 1..TRIES {
         match link.enroll(request) {
-            Err(CallError::Unreachable { .. }) => std::thread::sleep(Duration::from_millis(backoff.next_ms())),
+            Err(CallError::Unreachable { .. }) => {
+                std::thread::sleep(Duration::from_millis(backoff.next_ms()))
+            }
             answered => return answered,
         }
     }

@@ -1,7 +1,8 @@
 //! The board: keeps its own data and personal model, trains when the host asks, answers by its dual stream.
 //!
-//! Blocking, no async runtime. `cli::main_from` is the whole program, so that another one can run itself as a board.
+//! Blocking, no async runtime. [`cli::main_from`] is the whole program, so that another one can run itself as a board.
 pub mod agent;
+pub mod cli;
 pub mod config;
 pub mod data;
 pub mod enrolment;

@@ -40,7 +40,12 @@ impl Workshop {
     ///
     /// # Errors
     /// [`TrainerError::Threads`].
-    pub fn new(network: Network, samples: Samples, client: ClientId, threads: NonZeroUsize) -> Result<Self, TrainerError> {
+    pub fn new(
+        network: Network,
+        samples: Samples,
+        client: ClientId,
+        threads: NonZeroUsize,
+    ) -> Result<Self, TrainerError> {
         Ok(Self { network, samples, client, pool: pool(threads)?, built: None })
     }
 
@@ -51,7 +56,12 @@ impl Workshop {
     pub fn trainer(&mut self, seed: u64) -> Result<&mut dyn Trainer, TrainerError> {
         let trainer = match self.built.take() {
             Some((built_for, trainer)) if built_for == seed => trainer,
-            _ => LocalTrainer::new(self.network.clone(), self.dataset()?, (seed, self.client), self.pool.clone())?,
+            _ => LocalTrainer::new(
+                self.network.clone(),
+                self.dataset()?,
+                (seed, self.client),
+                self.pool.clone(),
+            )?,
         };
         Ok(&mut self.built.insert((seed, trainer)).1)
     }

@@ -46,7 +46,10 @@ impl Kind {
             Self::Paths => "a list of paths".into(),
             Self::Truth => "true or false".into(),
             Self::Number(least, most) => format!("a whole number from {least} to {most}"),
-            Self::OneOf(words) => format!("one of {}", words.join(", ")),
+            Self::OneOf(words) => {
+                let words: Vec<_> = words.iter().copied().filter(|w| !w.is_empty()).collect();
+                format!("one of {}", words.join(", "))
+            }
         }
     }
 }

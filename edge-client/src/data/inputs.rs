@@ -25,7 +25,9 @@ pub fn queries(paths: &[PathBuf], target: Target<'_>) -> Result<Queries, LocalDa
     }
     match (all.names.is_empty(), all.unusable.is_empty()) {
         (true, false) => Err(all.unusable.swap_remove(0)),
-        (true, true) => Err(LocalDataError::NothingThere { path: paths.first().cloned().unwrap_or_default() }),
+        (true, true) => {
+            Err(LocalDataError::NothingThere { path: paths.first().cloned().unwrap_or_default() })
+        }
         _ => Ok(all),
     }
 }

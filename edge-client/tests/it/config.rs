@@ -20,7 +20,12 @@ fn flags_beat_the_environment_which_beats_the_file_which_beats_defaults() {
     assert_eq!((config.dir.clone(), config.ceilings.epochs, config.engine.as_str()), ("a".into(), 4, "ort"));
     assert_eq!((config.ceilings.allow, config.minutes), (Disclosure::Nothing, 60));
     let shown = config.to_toml();
-    for line in ["engine = \"ort\"  # flag", "epochs = 4  # environment", "allow = \"nothing\"  # file", "minutes = 60  # default"] {
+    for line in [
+        "engine = \"ort\"  # flag",
+        "epochs = 4  # environment",
+        "allow = \"nothing\"  # file",
+        "minutes = 60  # default",
+    ] {
         assert!(shown.contains(line), "{line} in\n{shown}");
     }
 }
@@ -29,17 +34,29 @@ fn flags_beat_the_environment_which_beats_the_file_which_beats_defaults() {
 fn what_validate_prints_is_a_file_that_gives_the_same() {
     let first = check("dir = 'x'\n[data]\ntrain = ['p', 'q']\nresize = true").unwrap();
     let second = check(&first.to_toml()).unwrap();
-    assert_eq!((&second.data, second.resize, second.dir.clone()), (&vec![PathBuf::from("p"), "q".into()], true, "x".into()));
+    assert_eq!(
+        (&second.data, second.resize, second.dir.clone()),
+        (&vec![PathBuf::from("p"), "q".into()], true, "x".into())
+    );
     assert_eq!(first.ceilings, second.ceilings);
 }
 
 #[test]
 fn all_problems_are_reported_together() {
-    let file = "colour = 1\n[limits]\nepochs = -1\nbytes = 'many'\n[privacy]\nallow = 'all'\n[training]\nrate = 0.1";
-    let raw = Raw::default().with_file(file).with_environment(|n| (n == "SPECTRA_THREADS").then(|| "two".into()));
+    let file =
+        "colour = 1\n[limits]\nepochs = -1\nbytes = 'many'\n[privacy]\nallow = 'all'\n[training]\nrate = 0.1";
+    let raw =
+        Raw::default().with_file(file).with_environment(|n| (n == "SPECTRA_THREADS").then(|| "two".into()));
     let ConfigError(problems) = raw.check().unwrap_err();
     let text = problems.join("\n");
-    for part in ["colour is not a setting", "limits.epochs = -1", "limits.bytes = \"many\"", "one of nothing, backbone", "training is not a setting", "compute.threads = \"two\" (environment)"] {
+    for part in [
+        "colour is not a setting",
+        "limits.epochs = -1",
+        "limits.bytes = \"many\"",
+        "one of nothing, backbone",
+        "training is not a setting",
+        "compute.threads = \"two\" (environment)",
+    ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     assert_eq!(problems.len(), 6, "{text}");

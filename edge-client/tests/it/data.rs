@@ -63,7 +63,9 @@ fn colour_and_grey_become_what_the_model_takes() {
     RgbImage::from_pixel(4, 4, Rgb([10, 20, 30])).save(dir.path().join("bag/c.png")).unwrap();
     let target = Target { input: [3, 4, 4], labels: &labels(), resize: false };
     let colour = load(&[dir.path().into()], target).unwrap();
-    let Elements::U8(pixels) = colour.samples.inputs().elements().clone() else { panic!("pictures are bytes") };
+    let Elements::U8(pixels) = colour.samples.inputs().elements().clone() else {
+        panic!("pictures are bytes")
+    };
     assert_eq!((pixels[0], pixels[16], pixels[32]), (10, 20, 30));
     assert_eq!(load_grey(dir.path(), false).unwrap().samples.len(), 1);
     let many = Target { input: [6, 4, 4], ..target };
@@ -75,14 +77,18 @@ fn another_size_is_an_error_that_names_the_way_out() {
     let dir = dir();
     picture(&dir.path().join("bag/a.png"), 8, 7);
     let error = load_grey(dir.path(), false).unwrap_err().to_string();
-    assert!(error.contains("a.png is 8×8") && error.contains("takes 4×4") && error.contains("--resize"), "{error}");
+    assert!(
+        error.contains("a.png is 8×8") && error.contains("takes 4×4") && error.contains("--resize"),
+        "{error}"
+    );
     assert_eq!(load_grey(dir.path(), true).unwrap().samples.len(), 1);
 }
 
 #[test]
 fn corrupt_pictures_are_named_and_counted_and_all_corrupt_is_an_error() {
     let dir = dir();
-    let bad = |n: usize| fs::write(dir.path().join(format!("bag/bad{n}.png")), b"\x89PNG\r\n\x1a\n cut").unwrap();
+    let bad =
+        |n: usize| fs::write(dir.path().join(format!("bag/bad{n}.png")), b"\x89PNG\r\n\x1a\n cut").unwrap();
     fs::create_dir_all(dir.path().join("bag")).unwrap();
     (0..7).for_each(bad);
     fs::write(dir.path().join("bag/empty.jpg"), b"").unwrap();
@@ -105,17 +111,27 @@ fn unknown_folders_are_warned_of_and_only_unknown_ones_are_an_error() {
     let loaded = load_grey(dir.path(), false).unwrap();
     assert_eq!(loaded.samples.labels(), [2]);
     assert!(loaded.warnings.iter().any(|w| w.contains("spoon is no class")), "{:?}", loaded.warnings);
-    assert!(loaded.warnings.iter().any(|w| w.contains("every sample is of class \"Bag\"")), "{:?}", loaded.warnings);
+    assert!(
+        loaded.warnings.iter().any(|w| w.contains("every sample is of class \"Bag\"")),
+        "{:?}",
+        loaded.warnings
+    );
 }
 
 #[test]
 fn nothing_there_is_said_in_words() {
     let dir = dir();
-    assert!(matches!(load(&[], Target { input: GREY, labels: &labels(), resize: false }), Err(LocalDataError::NoSource)));
+    assert!(matches!(
+        load(&[], Target { input: GREY, labels: &labels(), resize: false }),
+        Err(LocalDataError::NoSource)
+    ));
     assert!(matches!(load_grey(dir.path(), false), Err(LocalDataError::NothingThere { .. })));
     assert!(matches!(load_grey(dir.path().join("absent"), false), Err(LocalDataError::Read { .. })));
     fs::create_dir(dir.path().join("bag")).unwrap();
-    assert!(matches!(load_grey(dir.path(), false), Err(LocalDataError::Parse { source: DataError::Empty, .. })));
+    assert!(matches!(
+        load_grey(dir.path(), false),
+        Err(LocalDataError::Parse { source: DataError::Empty, .. })
+    ));
     let flat = tempfile::tempdir().unwrap();
     picture(&flat.path().join("a.png"), 4, 1);
     assert!(matches!(load_grey(flat.path(), false), Err(LocalDataError::NoClasses { .. })));
@@ -128,7 +144,9 @@ fn idx_pairs_are_found_by_folder_by_file_and_by_both_names() {
     let classes = dir.path().join("train-labels-idx1-ubyte.gz");
     idx(&images, &[2, 4, 4], &[9; 32], true);
     idx(&dir.path().join("t10k-images-idx3-ubyte"), &[1, 4, 4], &[9; 16], false);
-    assert!(matches!(load_grey(&images, false), Err(LocalDataError::NoLabels { labels, .. }) if labels == classes));
+    assert!(
+        matches!(load_grey(&images, false), Err(LocalDataError::NoLabels { labels, .. }) if labels == classes)
+    );
     idx(&classes, &[2], &[1, 0], true);
     let both = PathBuf::from(format!("{},{}", images.display(), classes.display()));
     for source in [dir.path().into(), images, both] {
@@ -170,7 +188,10 @@ fn cifar_batches_of_a_folder_are_put_together() {
     let target = Target { input: [3, 32, 32], labels: &labels(), resize: false };
     assert_eq!(load(&[dir.path().into()], target).unwrap().samples.labels(), [0, 2, 1]);
     fs::write(dir.path().join("data_batch_1.bin"), [0; 100]).unwrap();
-    assert!(matches!(load(&[dir.path().into()], target), Err(LocalDataError::Parse { source: DataError::Records { .. }, .. })));
+    assert!(matches!(
+        load(&[dir.path().into()], target),
+        Err(LocalDataError::Parse { source: DataError::Records { .. }, .. })
+    ));
 }
 
 #[test]

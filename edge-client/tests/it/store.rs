@@ -124,7 +124,10 @@ fn a_second_process_is_refused_by_name_and_looking_is_not() {
     two_generations(dir.path());
     let store = Store::open(dir.path()).unwrap();
     let error = Store::open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("in use by another edge-client") && error.contains(&std::process::id().to_string()), "{error}");
+    assert!(
+        error.contains("in use by another edge-client") && error.contains(&std::process::id().to_string()),
+        "{error}"
+    );
     assert_eq!(epoch(dir.path()).unwrap(), 6);
     drop(store);
     Store::open(dir.path()).unwrap();

@@ -1,0 +1,230 @@
+//! What can be typed.
+use super::output::Format;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Keeps a board's data and personal model, trains when the host asks, and answers.
+#[derive(Debug, Parser)]
+#[command(name = "edge-client", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Become known to a host by a one-time token
+    #[command(
+        after_help = "Example:\n  edge-client enroll --host https://host.example:8443 --token kitchen.token --dir kitchen"
+    )]
+    Enroll(Enroll),
+    /// Take part in training; resumes where it was stopped
+    #[command(
+        after_help = "Example:\n  edge-client run --dir kitchen --data kitchen-pictures --until-finished"
+    )]
+    Run(Run),
+    /// Adapt the model again to the data that are here now
+    #[command(after_help = "Example:\n  edge-client personalize --dir kitchen --data kitchen-pictures")]
+    Personalize(WithData),
+    /// Show the statistics of the local data; they stay here
+    #[command(
+        after_help = "Example:\n  edge-client statistics --dir kitchen --data kitchen-pictures --format json"
+    )]
+    Statistics(Listing),
+    /// Tell how it goes
+    #[command(after_help = "Example:\n  edge-client status --dir kitchen")]
+    Status(Looking),
+    /// The models on this board
+    #[command(
+        after_help = "Example:\n  edge-client models list --dir kitchen",
+        arg_required_else_help = true
+    )]
+    Models(Models),
+    /// The local data
+    #[command(
+        after_help = "Example:\n  edge-client data list --dir kitchen --data kitchen-pictures",
+        arg_required_else_help = true
+    )]
+    Data(Data),
+    /// Measure this board
+    #[command(
+        after_help = "Example:\n  edge-client bench train --arch cc28 --batch 64 --threads 2 --json",
+        arg_required_else_help = true
+    )]
+    Bench(Bench),
+    /// Check everything a board needs, and say what to do
+    #[command(after_help = "Example:\n  edge-client doctor --dir kitchen")]
+    Doctor(Looking),
+    /// Check the configuration and print what is in force
+    #[command(after_help = "Example:\n  edge-client validate --config client.toml")]
+    Validate(Validate),
+}
+
+/// Which board.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Board {
+    /// Private directory of this board
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Configuration file
+    #[arg(long, value_name = "FILE", env = "SPECTRA_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+/// Which data, and what to compute with.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Local {
+    /// Training data: folder with one sub-folder per class, IDX images (labels beside or as IMAGES,LABELS), CIFAR file; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub data: Vec<PathBuf>,
+    /// Scale pictures of another size to the model's
+    #[arg(long)]
+    pub resize: bool,
+    /// Threads to compute with [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+}
+
+/// `enroll`.
+#[derive(Args, Debug)]
+pub struct Enroll {
+    #[command(flatten)]
+    pub board: Board,
+    /// Where the host is
+    #[arg(long, value_name = "https://NAME:PORT")]
+    pub host: String,
+    /// File with the one-time token, or - for standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub token: PathBuf,
+    /// How the host's operator sees this board [default: the machine's name]
+    #[arg(long)]
+    pub name: Option<String>,
+}
+
+/// `run`.
+#[derive(Args, Debug)]
+pub struct Run {
+    #[command(flatten)]
+    pub board: Board,
+    #[command(flatten)]
+    pub local: Local,
+    /// Do what there is to do now, then exit
+    #[arg(long, conflicts_with = "until_finished")]
+    pub once: bool,
+    /// Exit when training is over and this board has the final model
+    #[arg(long)]
+    pub until_finished: bool,
+    /// The most that may leave this board
+    #[arg(long, value_name = "nothing|backbone|full_model|class_means|statistics")]
+    pub allow: Option<String>,
+}
+
+/// `personalize`.
+#[derive(Args, Debug)]
+pub struct WithData {
+    #[command(flatten)]
+    pub board: Board,
+    #[command(flatten)]
+    pub local: Local,
+}
+
+/// `statistics` and `data list`.
+#[derive(Args, Debug)]
+pub struct Listing {
+    #[command(flatten)]
+    pub board: Board,
+    #[command(flatten)]
+    pub local: Local,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+/// `status` and `doctor`.
+#[derive(Args, Debug)]
+pub struct Looking {
+    #[command(flatten)]
+    pub board: Board,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+/// `models`.
+#[derive(Args, Debug)]
+pub struct Models {
+    /// What about them.
+    #[command(subcommand)]
+    pub what: ModelsWhat,
+}
+
+/// `models …`.
+#[derive(Debug, Subcommand)]
+pub enum ModelsWhat {
+    /// What this board answers with
+    #[command(after_help = "Example:\n  edge-client models list --dir kitchen")]
+    List(Looking),
+}
+
+/// `data`.
+#[derive(Args, Debug)]
+pub struct Data {
+    /// What about them.
+    #[command(subcommand)]
+    pub what: DataWhat,
+}
+
+/// `data …`.
+#[derive(Debug, Subcommand)]
+pub enum DataWhat {
+    /// How many samples of which class
+    #[command(after_help = "Example:\n  edge-client data list --dir kitchen --data kitchen-pictures")]
+    List(Listing),
+}
+
+/// `bench`.
+#[derive(Args, Debug)]
+pub struct Bench {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: BenchWhat,
+}
+
+/// `bench …`.
+#[derive(Debug, Subcommand)]
+pub enum BenchWhat {
+    /// One training step
+    #[command(after_help = "Example:\n  edge-client bench train --arch cc28 --batch 64 --threads 2 --json")]
+    Train(BenchArgs),
+}
+
+/// What both benches take.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// Architecture
+    #[arg(long, default_value = "cc28")]
+    pub arch: String,
+    /// Samples at a time
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub batch: u32,
+    /// Threads to compute with [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// Steps that are timed, after a tenth of warming up
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(5..=1_000_000))]
+    pub steps: u32,
+    /// One line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `validate`.
+#[derive(Args, Debug)]
+pub struct Validate {
+    #[command(flatten)]
+    pub board: Board,
+    #[command(flatten)]
+    pub local: Local,
+}

@@ -1,0 +1,65 @@
+//! `bench`: what this board can do, measured on made-up data.
+use super::args::{Bench, BenchArgs, BenchWhat};
+use super::board;
+use crate::train::pool;
+use ::models::nn::bench::Bench as Training;
+use serde_json::json;
+use std::time::Instant;
+
+pub(super) fn bench(args: &Bench) -> anyhow::Result<()> {
+    board::cap_isa(std::env::var("SPECTRA_ISA").ok().as_deref())?;
+    match &args.what {
+        BenchWhat::Train(args) => train(args),
+    }
+}
+
+fn train(args: &BenchArgs) -> anyhow::Result<()> {
+    let threads = board::threads(args.threads.unwrap_or(0) as usize);
+    let timed = || -> anyhow::Result<(f64, f64)> {
+        let mut net = Training::new(&args.arch, args.batch as usize, threads.get())?;
+        let ms = median_ms(args.steps, || {
+            net.step();
+            Ok(())
+        })?;
+        Ok((ms, net.flops()))
+    };
+    let (ms, flops) = match pool(threads)? {
+        Some(pool) => pool.install(timed)?,
+        None => timed()?,
+    };
+    report(args, ms, flops);
+    Ok(())
+}
+
+/// Median time of a step, after a tenth of warming up.
+fn median_ms(steps: u32, mut step: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+    (0..steps.div_ceil(10)).try_for_each(|_| step())?;
+    let mut timed = || -> anyhow::Result<f64> {
+        let started = Instant::now();
+        step()?;
+        Ok(started.elapsed().as_secs_f64() * 1e3)
+    };
+    let mut times = (0..steps).map(|_| timed()).collect::<Result<Vec<_>, _>>()?;
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+fn report(args: &BenchArgs, ms: f64, flops: f64) {
+    let samples_per_s = f64::from(args.batch) / ms * 1e3;
+    let gflops = flops / ms / 1e6;
+    let peak = peak_rss_kib();
+    if args.json {
+        let line = json!({ "ms_median": ms, "samples_per_s": samples_per_s, "gflops": gflops, "peak_rss_kib": peak });
+        println!("{line}");
+    } else {
+        let mib = peak.unwrap_or(0) >> 10;
+        println!("{ms:.2} ms, {samples_per_s:.0} samples/s, {gflops:.1} GFLOP/s, {mib} MiB at most");
+    }
+}
+
+/// The most memory that this process ever held, where the system says.
+fn peak_rss_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}

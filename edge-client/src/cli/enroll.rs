@@ -1,0 +1,54 @@
+//! `enroll`.
+use super::args::{Enroll, Local};
+use super::board;
+use crate::enrolment;
+use crate::transport::{Address, HostClock, Https, Link, Trust};
+use ::models::wire::Token;
+use anyhow::Context;
+use std::io::Read;
+use std::path::Path;
+
+/// Longest token file that is read.
+const LONGEST: u64 = 4096;
+
+pub(super) fn enroll(args: &Enroll) -> anyhow::Result<()> {
+    let config = board::config(&args.board, &Local::default(), &[])?;
+    let address: Address = args.host.parse()?;
+    let token: Token = read_token(&args.token)?.parse()?;
+    let name = args.name.clone().unwrap_or_else(machine_name);
+    let mut store = board::open(&config)?;
+    enrolment::prepare(&mut store, &address.to_string(), &name)?;
+    let clock = HostClock::new(store.record().host_time);
+    let https = Https::new(address, &Trust::Pin(token.authority), &clock, config.timeout)?;
+    let client = enrolment::enroll(&mut store, &mut Link::new(Box::new(https), clock), &token)?;
+    board::say(&format!("enrolled as board {client} of {} ({name})", args.host));
+    let (identity, member) = store.record().enrolled(store.dir())?;
+    let card = board::link(identity, member, store.record(), &config)?.model()?;
+    let (_, spec) = ::models::nn::arch::build(&card)?;
+    board::say(&format!(
+        "the model is {} with {} classes and {} values",
+        card.arch,
+        card.labels.len(),
+        spec.len()
+    ));
+    store.update(|r| r.model = Some(card))?;
+    board::say(&format!("next: edge-client run --dir {} --data PATH", store.dir().display()));
+    Ok(())
+}
+
+fn read_token(path: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    if path == Path::new("-") {
+        std::io::stdin().take(LONGEST).read_to_string(&mut text).context("standard input")?;
+    } else {
+        let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
+        file.take(LONGEST).read_to_string(&mut text).with_context(|| path.display().to_string())?;
+    }
+    Ok(text)
+}
+
+fn machine_name() -> String {
+    let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let name: String = name.trim().chars().take(60).collect();
+    if name.is_empty() { "board".into() } else { name }
+}

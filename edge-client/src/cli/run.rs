@@ -1,0 +1,85 @@
+//! `run` and `personalize`.
+use super::args::{Run, WithData};
+use super::board::{self, say};
+use crate::agent::{Agent, Means, Until, Uptime};
+use crate::config::Config;
+use crate::personal::Place;
+use crate::store::Store;
+use crate::train::Workshop;
+use crate::transport::{CallError, Link};
+use ::models::id::ClientId;
+use ::models::round::Backoff;
+use anyhow::Context;
+use std::time::Duration;
+
+pub(super) fn run(args: &Run) -> anyhow::Result<()> {
+    let config = board::config(&args.board, &args.local, &[("privacy.allow", args.allow.clone())])?;
+    let mut store = board::open(&config)?;
+    let (identity, member) = store.record().enrolled(store.dir())?;
+    let client = member.client;
+    let mut link = board::link(identity, member, store.record(), &config)?;
+    if store.record().model.is_none() {
+        let card = ask_for_model(&mut link, args.once)?;
+        store.update(|r| r.model = Some(card))?;
+    }
+    let mut workshop = workshop(&store, &config, client)?;
+    say(&format!(
+        "board {client}: {} samples, may disclose at most {:?}",
+        workshop.samples(),
+        config.ceilings.allow
+    ));
+    let until = match (args.once, args.until_finished) {
+        (true, _) => Until::Idle,
+        (_, true) => Until::Finished,
+        _ => Until::Forever,
+    };
+    let mut agent = Agent {
+        cache: store.blobs(config.cache),
+        store: &mut store,
+        link: &mut link,
+        workshop: &mut workshop,
+        ceilings: config.ceilings,
+        means: Means { minutes: config.minutes, memory: config.memory },
+        clock: &Uptime::default(),
+        log: &mut say,
+    };
+    Ok(agent.run(until, nonce()?)?)
+}
+
+/// Asks what the network is, until the host answers; once if so wished.
+fn ask_for_model(link: &mut Link, once: bool) -> Result<::models::params::ModelCard, CallError> {
+    let mut backoff = Backoff::new(u64::from(std::process::id()), 500, 300_000);
+    loop {
+        match link.model() {
+            Err(error @ CallError::Unreachable { .. }) if !once => say(&format!("{error}; trying again")),
+            answered => return answered,
+        }
+        std::thread::sleep(Duration::from_millis(backoff.next_ms()));
+    }
+}
+
+/// Tells this life of the process from others that might use the same key.
+fn nonce() -> anyhow::Result<u32> {
+    let bytes: [u8; 4] =
+        ring::rand::generate(&ring::rand::SystemRandom::new()).ok().context("no random numbers")?.expose();
+    Ok(u32::from_le_bytes(bytes))
+}
+
+pub(super) fn personalize(args: &WithData) -> anyhow::Result<()> {
+    let config = board::config(&args.board, &args.local, &[])?;
+    let mut store = board::open(&config)?;
+    let client = store.record().enrolled(store.dir())?.1.client;
+    let mut workshop = workshop(&store, &config, client)?;
+    let personal = &store.record().personal;
+    let next = personal.personalize(&Place::of(&workshop), workshop.trainer(personal.seed)?)?;
+    store.update(|r| r.personal = next)?;
+    say(&format!("board {client}: adapted to {} samples", workshop.samples()));
+    Ok(())
+}
+
+/// The local data, ready to be trained on.
+fn workshop(store: &Store, config: &Config, client: ClientId) -> anyhow::Result<Workshop> {
+    let network = board::network(store.record())?;
+    let loaded = board::samples(config, network.1.card())?;
+    Ok(Workshop::new(network, loaded.samples, client, board::threads(config.threads))?)
+}

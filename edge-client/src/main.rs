@@ -1,0 +1,6 @@
+//! The board's program; everything is in the library.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    edge_client::cli::main_from(std::env::args_os())
+}
