@@ -1,7 +1,7 @@
 //! pFedKDH (arXiv 2609.17284; methods §5): a private head on a shared backbone, taught by a head that the host calibrates on
 //! auxiliary data. "Fair" is the method as it is; "EA" is it followed by head-only adaptation.
 use super::adapt::Adaptation;
-use super::fedper::Client;
+use super::personal::Client;
 use super::training::{Training, unconditioned, within};
 use super::{
     Disclosure, Down, Extent, FedError, Fitted, Host, Kept, Method, Plan, Predictor, Replies, SharedPart,

@@ -1,16 +1,16 @@
 //! The board's half of `cpct`.
 use super::answer::{Adopted, Answer};
 use super::hyper::{Hyper, Reach};
+use super::received::{Received, View};
 use super::{Cpct, Task};
 use crate::fed::adapt::Setting;
-use crate::fed::choose::{self, Test};
-use crate::fed::conditioning::Columns;
+use crate::fed::choose::Test;
 use crate::fed::fedprism::final_layer;
 use crate::fed::prior::log_prior;
 use crate::fed::scope::Shared;
 use crate::fed::streams::{AlphaRule, Round, Streams};
-use crate::fed::{Down, FedError, Fitted, Kept, Predictor, Site, Start, Update, mix, pfedkdh};
-use crate::nn::{Loss, Trainer};
+use crate::fed::{Down, Either, FedError, Fitted, Kept, Predictor, Site, Start, Update, pfedkdh};
+use crate::nn::{Loss, Trained, Trainer};
 use crate::params::{BackboneScope, Head, HeadScope, Mask, ModelSpec, Params, Part, Whole};
 use crate::tensor::rng::Purpose;
 use serde::{Deserialize, Serialize};
@@ -31,68 +31,6 @@ pub struct Client {
     adopted: Option<Adopted>,
     /// What adaptation made of that.
     answer: Option<Answer>,
-}
-
-/// A board's view of its own world.
-struct View {
-    /// Its log prior, where the loss is corrected by it.
-    prior: Option<Vec<f32>>,
-    measured: Option<Vec<f32>>,
-    /// Its conditioning vector.
-    vector: Vec<f32>,
-    /// What it feeds: the vector, or zeros where that is folded into the bias.
-    fed: Vec<f32>,
-}
-
-/// The shared parts of a task. Backbones carry a zero head until one is seated on them.
-struct Received {
-    reach: Reach,
-    global: Params,
-    clusters: Vec<Params>,
-    mix: Option<Params>,
-    initial_head: Option<Head>,
-    teacher: Option<Head>,
-    calibrated: Option<Head>,
-    initial: Option<Params>,
-}
-
-impl Received {
-    fn of(hyper: &Hyper, down: &Down<Task>, view: &View, spec: &Arc<ModelSpec>) -> Result<Self, FedError> {
-        let (k, task, reach) = (down.task.mix.len(), &down.task, hyper.reach());
-        let columns = Columns::of(spec).filter(|_| hyper.freezes_columns());
-        let load = |at| -> Result<Params, FedError> {
-            let part = match reach {
-                Reach::Backbone => Params::join(&down.part::<Cpct, _>(at, spec)?, &Head::zeros(spec)),
-                Reach::Whole => down.part::<Cpct, _>(at, spec)?,
-            };
-            Ok(columns.as_ref().map_or(part.clone(), |c| c.folded(&part, &view.vector)))
-        };
-        let clusters = (1..=k).map(load).collect::<Result<Vec<_>, _>>()?;
-        let mut at = k;
-        let mut head = |comes: bool| -> Result<Option<Head>, FedError> {
-            at += usize::from(comes);
-            if comes { down.part::<Cpct, _>(at, spec).map(Some) } else { Ok(None) }
-        };
-        let (initial_head, teacher, calibrated) =
-            (head(task.heads.initial)?, head(task.heads.teacher)?, head(task.heads.calibrated)?);
-        let initial = if task.specialist { Some(down.part::<Cpct, Whole>(at + 1, spec)?) } else { None };
-        let mix = mix::mixed(&clusters, &task.mix);
-        Ok(Self { reach, global: load(0)?, clusters, mix, initial_head, teacher, calibrated, initial })
-    }
-
-    /// A part with a head on it; a whole model keeps its own.
-    fn seat(&self, part: &Params, head: &Head) -> Params {
-        match self.reach {
-            Reach::Backbone => BackboneScope::complete(&part.backbone(), head),
-            Reach::Whole => part.clone(),
-        }
-    }
-
-    /// The board's own head, or the first of these that came.
-    fn head_or(&self, own: Option<&Kept<HeadScope>>, others: [Option<&Head>; 3]) -> Head {
-        let first = others.into_iter().flatten().next();
-        own.map(|h| &h.0).or(first).cloned().unwrap_or_else(|| Head::zeros(self.global.spec()))
-    }
 }
 
 impl Client {
@@ -123,42 +61,34 @@ impl Client {
         let got = Received::of(hyper, down, &view, &spec)?;
         let own = self.head.as_ref().filter(|_| !(hyper.teacher_start && down.task.heads.teacher));
         let head = got.head_or(own, [got.initial_head.as_ref(), got.teacher.as_ref(), None]);
-        let (global, mix) = (got.seat(&got.global, &head), got.mix.as_ref().map(|m| got.seat(m, &head)));
-        let (everything, pulled) = (Mask::all(&spec), Mask::part(&spec, Part::Backbone));
+        let seated = |part: Option<&Params>| got.seat(part.unwrap_or(&got.global), &head);
+        let nearest = got.clusters.get(usize::from(down.task.nearest));
+        let (global, mix, nearest) = (seated(None), seated(got.mix.as_ref()), seated(nearest));
+        let personal = match got.reach {
+            Reach::Backbone => Mask::part(&spec, Part::Backbone),
+            Reach::Whole => Mask::all(&spec),
+        };
+        let (initial, train) = (got.initial.as_ref(), hyper.train);
+        let (end, personal, conditioning) = (&global, &personal, &view.fed[..]);
         let mut at = Round {
             global: &global,
-            mix: mix.as_ref().unwrap_or(&global),
-            nearest: got.clusters.get(usize::from(down.task.nearest)).unwrap_or(&got.global),
-            initial: got.initial.as_ref(),
-            end: &global,
-            train: hyper.train,
-            personal: if got.reach == Reach::Backbone { &pulled } else { &everything },
-            conditioning: &view.fed,
+            mix: &mix,
+            nearest: &nearest,
+            initial,
+            end,
+            train,
+            personal,
+            conditioning,
             site,
         };
         let mut streams = self.streams.clone();
         streams.before(&hyper.streams, &at, trainer)?;
         let began = self.choice(hyper, &got, &head, &view, site, trainer)?;
         let start = shared_start(&streams, hyper, &at, began);
-        let teacher = got.teacher.as_ref().map(|t| got.seat(&got.global, t)).filter(|_| hyper.distill > 0.0);
-        let taught = pfedkdh::taught(
-            teacher.as_ref(),
-            &start,
-            &pulled,
-            hyper.distill,
-            hyper.distill_temperature,
-            hyper.proximal,
-        );
-        let loss = Loss { prior: view.prior.as_deref(), ..taught };
-        let job = hyper.train.job(&everything, site.key(Purpose::Batches), loss, &view.fed);
-        let trained = trainer.train(&start, &job)?;
+        let trained = shared_phase(hyper, &start, &got, &view, site, trainer)?;
         at.end = &trained.params;
         streams = streams.after(&hyper.streams, &at, trainer)?;
-        let samples = trainer.counts().total();
-        let up = match got.reach {
-            Reach::Backbone => upload::<BackboneScope>(&trained.params, &start, samples, began, &down.task),
-            Reach::Whole => upload::<Whole>(&trained.params, &start, samples, began, &down.task),
-        };
+        let up = upload(got.reach, &trained.params, &start, trainer.counts().total(), began, &down.task);
         let base = got.seat(&shared_start(&streams, hyper, &at, began), &trained.params.head());
         let client = Self {
             took_part: true,
@@ -220,8 +150,8 @@ impl Client {
                 1
             }
         };
-        let part = chosen.checked_sub(1).and_then(|i| parts.get(i).copied()).unwrap_or(&got.global);
-        let generalist = generalist(&got, part, chosen == 0, &view, trainer)?;
+        let part = chosen.checked_sub(1).and_then(|i| parts.get(i).copied());
+        let generalist = got.generalist(part, &view, trainer)?;
         let global =
             (chosen != 0 && hyper.streams.alpha_rule == AlphaRule::Choice).then(|| candidates[0].clone());
         let adopted = Adopted {
@@ -273,43 +203,41 @@ fn shared_start(streams: &Streams, hyper: &Hyper, at: &Round<'_>, began: Start) 
     }
 }
 
-fn upload<S: Shared>(
-    end: &Params,
+/// The shared phase: E epochs on cross-entropy with the board's prior, and whatever else is switched on.
+fn shared_phase(
+    hyper: &Hyper,
     start: &Params,
-    samples: u32,
-    began: Start,
-    task: &Task,
-) -> crate::fed::Either {
-    let mut up = Update::new(S::of(end).minus(&S::of(start)), samples);
-    up.start = began;
-    if task.prototype {
-        up.prototype = final_layer(end);
+    got: &Received,
+    view: &View,
+    site: Site,
+    trainer: &mut dyn Trainer,
+) -> Result<Trained, FedError> {
+    let (everything, pulled) = (Mask::all(start.spec()), Mask::part(start.spec(), Part::Backbone));
+    let teacher = got.teacher.as_ref().map(|t| got.seat(&got.global, t));
+    let (weight, temperature) = (hyper.distill, hyper.distill_temperature);
+    let taught = pfedkdh::taught(teacher.as_ref(), start, &pulled, weight, temperature, hyper.proximal);
+    let loss = Loss { prior: view.prior.as_deref(), ..taught };
+    Ok(trainer.train(start, &hyper.train.job(&everything, site.key(Purpose::Batches), loss, &view.fed))?)
+}
+
+fn upload(reach: Reach, end: &Params, start: &Params, samples: u32, began: Start, task: &Task) -> Either {
+    fn of<S: Shared>(
+        end: &Params,
+        start: &Params,
+        samples: u32,
+        began: Start,
+        prototype: Vec<f32>,
+    ) -> Either {
+        let delta = S::of(end).minus(&S::of(start));
+        S::wrap(Update { delta, samples, start: began, prototype })
     }
-    S::wrap(up)
+    let prototype = if task.prototype { final_layer(end) } else { Vec::new() };
+    match reach {
+        Reach::Backbone => of::<BackboneScope>(end, start, samples, began, prototype),
+        Reach::Whole => of::<Whole>(end, start, samples, began, prototype),
+    }
 }
 
 fn test<'a>(hyper: &Hyper, view: &'a View, site: Site) -> Test<'a> {
     Test { train: hyper.train, prior: view.prior.as_deref(), conditioning: &view.fed, site }
-}
-
-/// B of science §8.3: the calibrated teacher on the global part, or the raw teacher on the chosen one where that is at least ten
-/// points better over the classes that the board has. Nothing without a teacher.
-fn generalist(
-    got: &Received,
-    part: &Params,
-    is_global: bool,
-    view: &View,
-    trainer: &mut dyn Trainer,
-) -> Result<Option<Params>, FedError> {
-    let (shared, personal) = match got.reach {
-        Reach::Whole => (got.global.clone(), part.clone()),
-        Reach::Backbone => {
-            let Some(raw) = &got.teacher else { return Ok(None) };
-            (got.seat(&got.global, got.calibrated.as_ref().unwrap_or(raw)), got.seat(part, raw))
-        }
-    };
-    if is_global || !choose::clearly_better(&personal, &shared, &view.fed, trainer)? {
-        return Ok(Some(shared));
-    }
-    Ok(Some(personal))
 }

@@ -8,6 +8,7 @@ mod answer;
 mod board;
 mod host;
 mod hyper;
+mod received;
 
 pub use board::Client;
 pub use host::State;

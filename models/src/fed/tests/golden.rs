@@ -3,6 +3,7 @@ use super::fleet::Fleet;
 use super::toy::{self, Engine, Set, Toy};
 use crate::fed::cluster::Assignments;
 use crate::fed::fedprism::FedPrism;
+use crate::fed::personal::Client as Personal;
 use crate::fed::prism::Prism;
 use crate::fed::streams::Rules;
 use crate::fed::training::Training;
@@ -125,7 +126,7 @@ fn fedavg_agrees_with_pytorch() {
 
 fn check_heads(golden: &Golden, method: &str, fleet: &Fleet) {
     for (i, bytes) in fleet.clients.iter().enumerate() {
-        let head = state::<fedper::Client>(bytes).head.unwrap();
+        let head = state::<Personal>(bytes).head.unwrap();
         golden.check(method, &format!("head{i}"), head.values());
     }
 }

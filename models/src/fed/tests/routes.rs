@@ -15,8 +15,11 @@ fn the_smoothed_prior_is_the_exact_posterior() {
     let mut specialist: Vec<f32> = z.iter().zip(&pi).map(|(z, p)| z + libm::logf(*p)).collect();
     loss::log_softmax(&mut specialist);
     let routed = Router::from_prior(log(&pi), epsilon).route(&specialist, &unbiased, &[]);
-    let joint: Vec<f32> =
-        unbiased.iter().zip(&pi).map(|(d, p)| libm::expf(*d) * ((1.0 - epsilon) * p + epsilon / 4.0)).collect();
+    let joint: Vec<f32> = unbiased
+        .iter()
+        .zip(&pi)
+        .map(|(d, p)| libm::expf(*d) * ((1.0 - epsilon) * p + epsilon / 4.0))
+        .collect();
     let total: f32 = joint.iter().sum();
     for (p, j) in routed.probabilities.iter().zip(&joint) {
         assert!((p - j / total).abs() < 1e-6);

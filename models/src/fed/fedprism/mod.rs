@@ -1,10 +1,14 @@
 //! FedPrism (arXiv 2603.08252; methods §4): the model is a global part, a mix of cluster parts and a private delta; a specialist
 //! answers beside it, weighed by its confidence.
-use super::adapt::{Adaptation, Setting};
+mod hyper;
+
+pub use hyper::Hyper;
+
+use super::adapt::Setting;
 use super::cluster::Clustering;
 use super::prism::Prism;
-use super::streams::{self, Rules, Streams};
-use super::training::{Training, unconditioned, within};
+use super::streams::{self, Streams};
+use super::training::unconditioned;
 use super::{
     Disclosure, Down, Ensemble, Extent, FedError, Fitted, Host, Kept, Method, Plan, Predictor, Replies,
     Router, SharedPart, Site, Update, mix,
@@ -19,57 +23,6 @@ use std::sync::Arc;
 /// The method.
 #[derive(Clone, Debug)]
 pub enum FedPrism {}
-
-/// Its hyper-parameters (methods §4.7).
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Hyper {
-    /// Number of clusters (K).
-    pub clusters: u16,
-    /// Clusters in a board's mix (m); 0: all.
-    pub top: u16,
-    /// Rounds between clusterings (c).
-    pub recluster: u32,
-    /// Temperature of the assignment (τ).
-    pub tau: f32,
-    /// α before the first round (a₀).
-    pub alpha: f32,
-    /// Temperature of the router (T).
-    pub temperature: f32,
-    /// The personal parts.
-    pub streams: Rules,
-    /// Local training of a round, its shared phase.
-    pub train: Training,
-    /// What each board does with the assembled model after the last round.
-    pub adapt: Adaptation,
-}
-
-impl Default for Hyper {
-    fn default() -> Self {
-        Self {
-            clusters: 5,
-            top: 0,
-            recluster: 10,
-            tau: 0.1,
-            alpha: 0.5,
-            temperature: 1.0,
-            streams: Rules::default(),
-            train: Training::default(),
-            adapt: Adaptation::default(),
-        }
-    }
-}
-
-impl Hyper {
-    /// These hyper-parameters at matched budget (methods §4.4): one epoch of the shared phase goes to P, and the specialist gets
-    /// one of its own.
-    #[must_use]
-    pub fn matched(self) -> Self {
-        let shared = self.train.epochs.saturating_sub(u32::from(self.streams.private_delta)).max(1);
-        let streams = Rules { private_epochs: 1, specialist_epochs: 1, ..self.streams };
-        Self { train: self.train.epochs(shared), streams, ..self }
-    }
-}
 
 /// The host's state.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -147,17 +100,7 @@ impl Method for FedPrism {
     }
 
     fn check(hyper: &Hyper) -> Result<(), FedError> {
-        within("clusters", hyper.clusters, 1..=60, "must be 1 to 60")?;
-        within("top", hyper.top, 0..=60, "must be at most 60 (0: all)")?;
-        within("recluster", hyper.recluster, 1..=100_000, "must be at least 1")?;
-        within("tau", hyper.tau, 1e-4..=100.0, "must be 0.0001 to 100")?;
-        within("alpha", hyper.alpha, 0.0..=1.0, "must be 0 to 1")?;
-        within("temperature", hyper.temperature, 0.01..=100.0, "must be 0.01 to 100")?;
-        let choice = hyper.streams.alpha_rule == streams::AlphaRule::Choice;
-        within("alpha_rule", u8::from(choice), 0..=0, "must not be \"choice\" (that is cpct's)")?;
-        hyper.streams.check()?;
-        hyper.train.check()?;
-        hyper.adapt.check()
+        hyper.check()
     }
 
     fn open(hyper: &Hyper, init: Params, _: Site, _: &mut dyn Host) -> Result<Server, FedError> {
@@ -172,7 +115,7 @@ impl Method for FedPrism {
     }
 
     fn configure(hyper: &Hyper, server: &Server, to: ClientId) -> Plan<Task> {
-        let chosen = server.prism.mix_of(to, width(hyper));
+        let chosen = server.prism.mix_of(to, hyper.width());
         let mut parts: Vec<u16> =
             std::iter::once(0).chain(chosen.iter().map(|(k, _)| *k as u16 + 1)).collect();
         parts.extend(server.initial.iter().map(|_| server.prism.clusters.len() as u16 + 1));
@@ -283,11 +226,6 @@ impl Method for FedPrism {
             router: Router::Confidence { temperature: hyper.temperature },
         })
     }
-}
-
-/// Clusters in a mix.
-fn width(hyper: &Hyper) -> usize {
-    usize::from(if hyper.top == 0 { hyper.clusters } else { hyper.top })
 }
 
 /// The head's weight matrix, flattened, bias excluded: FedPrism's prototype h_i.
