@@ -71,6 +71,22 @@ impl Blobs {
         }
     }
 
+    /// The names of all blobs, sorted.
+    ///
+    /// # Errors
+    /// [`BlobError`].
+    pub async fn names(&self) -> Result<Vec<Hash>, BlobError> {
+        let mut names = Vec::new();
+        let mut open = vec![Key::default()];
+        while let Some(prefix) = open.pop() {
+            let listing = self.store.list_with_delimiter(Some(&prefix)).await?;
+            open.extend(listing.common_prefixes);
+            names.extend(listing.objects.iter().filter_map(|o| Hash::from_hex(o.location.filename()?)));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// The bytes of this name, at most `limit`, verified.
     ///
     /// # Errors
@@ -107,8 +123,12 @@ mod tests {
         assert_eq!(&blobs.get(hash, 6).await.unwrap()[..], b"values");
         assert!(matches!(blobs.get(hash, 5).await, Err(BlobError::TooLarge { bytes: 6, limit: 5, .. })));
         assert!(matches!(blobs.get(Hash::of(b"none"), 9).await, Err(BlobError::Missing(_))));
+        assert_eq!(blobs.names().await.unwrap(), [hash]);
         let file = dir.path().join(key(hash).to_string());
         std::fs::write(file, b"valueS").unwrap();
         assert!(matches!(blobs.get(hash, 6).await, Err(BlobError::Damaged(_))));
+        blobs.remove(hash).await.unwrap();
+        blobs.remove(hash).await.unwrap();
+        assert!(matches!(blobs.get(hash, 6).await, Err(BlobError::Missing(_))));
     }
 }

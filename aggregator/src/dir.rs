@@ -48,6 +48,9 @@ pub enum DirError {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The method can't begin with this model and these data.
+    #[error(transparent)]
+    Compute(#[from] compute::ComputeError),
     /// The blob store.
     #[error(transparent)]
     Blob(#[from] BlobError),
@@ -77,16 +80,19 @@ impl HostDir {
         if dir.at(FILE).exists() {
             return Err(DirError::Taken { path: path.into() });
         }
-        fs::create_dir_all(path).map_err(|source| DirError::File { path: path.into(), source })?;
         if let Some(samples) = auxiliary {
             samples.check(plan.spec.card().input, &plan.spec.card().labels)?;
+        }
+        let text = settings.effective()?.to_toml()?;
+        compute::rehearse(&plan, auxiliary)?;
+        fs::create_dir_all(path).map_err(|source| DirError::File { path: path.into(), source })?;
+        if let Some(samples) = auxiliary {
             compute::write_auxiliary(&dir.auxiliary(), samples)?;
         }
         let authority = Authority::create(&dir.at("pki"), clock::now())?;
         authority.renew_leaf(&plan.names, clock::now())?;
         dir.ledger().await?.close().await;
         // Last, because it is what says that a host is here.
-        let text = toml::to_string(&settings.effective()?).unwrap_or_default();
         write(&dir.at(FILE), text.as_bytes())?;
         Ok(dir)
     }
@@ -153,6 +159,27 @@ impl HostDir {
         Ok(token)
     }
 
+    /// Copies the host to a new directory, also while it is served: what the copy's ledger names is there.
+    ///
+    /// # Errors
+    /// [`DirError`].
+    pub async fn copy_to(&self, to: &Path) -> Result<Self, DirError> {
+        if to.join(FILE).exists() {
+            return Err(DirError::Taken { path: to.into() });
+        }
+        let copy = Self::new(to);
+        // Blobs on both sides of the ledger's copy: those that it names were written before, and may be removed after.
+        copy_tree(&self.at("blobs"), &copy.at("blobs"))?;
+        self.ledger().await?.copy_to(&copy.at("ledger.sqlite")).await?;
+        copy_tree(&self.at("blobs"), &copy.at("blobs"))?;
+        copy_tree(&self.at("pki"), &copy.at("pki"))?;
+        if self.auxiliary().exists() {
+            copy_file(&self.auxiliary(), &copy.auxiliary())?;
+        }
+        copy_file(&self.at(FILE), &copy.at(FILE))?;
+        Ok(copy)
+    }
+
     /// Takes the directory for this process until the file is dropped.
     ///
     /// # Errors
@@ -184,4 +211,26 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), DirError> {
     let mut file = File::create(&beside).map_err(fail)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(fail)?;
     fs::rename(&beside, path).map_err(fail)
+}
+
+fn copy_file(from: &Path, to: &Path) -> Result<(), DirError> {
+    match fs::copy(from, to) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(DirError::File { path: from.into(), source }),
+    }
+}
+
+/// Copies files that aren't there yet. One that goes away meanwhile was removed, and is passed over.
+fn copy_tree(from: &Path, to: &Path) -> Result<(), DirError> {
+    fs::create_dir_all(to).map_err(|source| DirError::File { path: to.into(), source })?;
+    let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy_tree(&path, &target)?;
+        } else if !target.exists() && path.exists() {
+            copy_file(&path, &target)?;
+        }
+    }
+    Ok(())
 }

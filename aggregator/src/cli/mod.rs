@@ -48,6 +48,10 @@ enum Command {
     Validate(Validate),
     /// Give the host a new certificate; boards need not be touched
     RenewLeaf(RenewLeaf),
+    /// Copy the host to a new directory, also while it is served
+    Backup(Backup),
+    /// Make a host out of a backup
+    Restore(Restore),
 }
 
 #[derive(Args, Debug)]
@@ -76,6 +80,28 @@ struct Validate {
 )]
 struct RenewLeaf {
     /// The host's directory
+    dir: PathBuf,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  aggregator backup fleet fleet-monday\n\nThe copy holds the host's private keys: keep it as safe as the host."
+)]
+struct Backup {
+    /// The host's directory
+    dir: PathBuf,
+    /// The directory to make
+    to: PathBuf,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  aggregator restore fleet-monday fleet\n\nBoards that are ahead of the backup are told so and go on from there."
+)]
+struct Restore {
+    /// The backup's directory
+    from: PathBuf,
+    /// The directory to make
     dir: PathBuf,
 }
 
@@ -115,13 +141,16 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Status(status) => block(status.run()),
         Command::Validate(Validate { dir }) => validate(dir),
         Command::RenewLeaf(RenewLeaf { dir }) => renew_leaf(dir),
+        Command::Backup(Backup { dir: from, to }) | Command::Restore(Restore { from, dir: to }) => {
+            block(copy(from, to))
+        }
     }
 }
 
 fn validate(dir: PathBuf) -> anyhow::Result<()> {
     let settings = existing(dir)?.settings()?;
     settings.check()?;
-    print!("{}", toml::to_string(&settings.effective()?)?);
+    print!("{}", settings.effective()?.to_toml()?);
     Ok(())
 }
 
@@ -130,6 +159,12 @@ fn renew_leaf(dir: PathBuf) -> anyhow::Result<()> {
     let leaf = dir.authority()?.renew_leaf(&dir.settings()?.server.names, crate::clock::now())?;
     eprintln!("the host has a new certificate, for {} days", crate::pki::LEAF_DAYS);
     tracing::debug!(issued = leaf.issued.0, "renewed");
+    Ok(())
+}
+
+async fn copy(from: PathBuf, to: PathBuf) -> anyhow::Result<()> {
+    existing(from)?.copy_to(&to).await?;
+    eprintln!("the host is copied to {}", to.display());
     Ok(())
 }
 

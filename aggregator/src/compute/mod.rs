@@ -87,13 +87,11 @@ impl Workshop {
 
     fn state_after(&self, effect: &Effect) -> Result<Vec<u8>, ComputeError> {
         let (method, hyper) = (self.plan.method, &self.plan.hyper);
+        let site = |round| site(&self.plan, round);
         let mut bench =
             Bench::new(&self.plan, self.auxiliary.as_ref(), &self.pool).map_err(ComputeError::Auxiliary)?;
         match effect {
-            Effect::Prepare => {
-                let init = nn::init(&self.plan.graph, &self.plan.spec, self.plan.policy.seed);
-                Ok(method.open(hyper, init, self.site(RoundId(0)), &mut bench)?)
-            }
+            Effect::Prepare => first_state(&self.plan, &mut bench),
             Effect::Aggregate { round, state, replies } => {
                 crash::here("aggregate-begin");
                 let state = self.get(*state)?;
@@ -101,7 +99,7 @@ impl Workshop {
                 let next = method.aggregate(
                     hyper,
                     &state,
-                    self.site(*round),
+                    site(*round),
                     &mut replies,
                     &mut bench,
                     &self.plan.spec,
@@ -113,17 +111,13 @@ impl Workshop {
                 let last = method.finish(
                     hyper,
                     &self.get(*state)?,
-                    self.site(RoundId(self.plan.policy.rounds)),
+                    site(RoundId(self.plan.policy.rounds)),
                     &mut bench,
                 )?;
                 crash::here("finish-end");
                 Ok(last)
             }
         }
-    }
-
-    fn site(&self, round: RoundId) -> Site {
-        Site { seed: self.plan.policy.seed, round, client: AUXILIARY }
     }
 
     /// Stores a state and the parts that boards may download, before anything names them.
@@ -153,4 +147,24 @@ impl Workshop {
     fn get(&self, hash: Hash) -> Result<bytes::Bytes, ComputeError> {
         Ok(self.runtime.block_on(self.blobs.get(hash, STATE_CAP))?)
     }
+}
+
+/// Makes the method's first state and throws it away: what it would fail at when served, it fails at now.
+///
+/// # Errors
+/// [`ComputeError`].
+pub(crate) fn rehearse(plan: &Plan, auxiliary: Option<&Samples>) -> Result<(), ComputeError> {
+    let pool = Arc::new(ThreadPoolBuilder::new().build()?);
+    let mut bench = Bench::new(plan, auxiliary, &pool).map_err(ComputeError::Auxiliary)?;
+    let state = first_state(plan, &mut bench)?;
+    Ok(plan.method.publish(&plan.hyper, &state).map(drop)?)
+}
+
+fn first_state(plan: &Plan, bench: &mut Bench) -> Result<Vec<u8>, ComputeError> {
+    let init = nn::init(&plan.graph, &plan.spec, plan.policy.seed);
+    Ok(plan.method.open(&plan.hyper, init, site(plan, RoundId(0)), bench)?)
+}
+
+fn site(plan: &Plan, round: RoundId) -> Site {
+    Site { seed: plan.policy.seed, round, client: AUXILIARY }
 }

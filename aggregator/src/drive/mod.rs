@@ -1,6 +1,7 @@
 //! One task owns the [`Coordinator`]: it makes events durable, then answers; and sends the arithmetic elsewhere.
 mod desk;
 mod record;
+mod sweep;
 
 pub(crate) use desk::{Ask, Desk, Outcome, Who};
 pub use record::ReplayError;
@@ -11,10 +12,9 @@ use crate::compute::Workshop;
 use crate::crash;
 use crate::ledger::{Ledger, LedgerError, Standing};
 use crate::stop::stopped;
-use models::id::{ClientId, Hash};
+use models::id::Hash;
 use models::round::{Completion, Coordinator, Effect, Event, Phase, Reply, Request};
 use models::wire::{Answer, Outlook, Reject, Why};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -54,7 +54,6 @@ pub(crate) struct Driver {
     asks: mpsc::Receiver<Ask>,
     news: broadcast::Sender<Event>,
     work: Option<Work>,
-    revoked: BTreeSet<ClientId>,
 }
 
 impl Driver {
@@ -65,7 +64,7 @@ impl Driver {
         asks: mpsc::Receiver<Ask>,
         news: broadcast::Sender<Event>,
     ) -> Self {
-        Self { run, ledger, workshop, asks, news, work: None, revoked: BTreeSet::new() }
+        Self { run, ledger, workshop, asks, news, work: None }
     }
 
     /// Runs until told to stop.
@@ -185,7 +184,7 @@ impl Driver {
     /// Takes over what the operator decided about devices in another process.
     async fn take_standings(&mut self) -> Result<(), DriveError> {
         for device in self.ledger.devices().await? {
-            if device.standing == Standing::Revoked && self.revoked.insert(device.id) {
+            if device.standing == Standing::Revoked {
                 let events = self.run.revoke(clock::now(), device.id);
                 self.keep(events).await?;
             }

@@ -1,4 +1,5 @@
 //! Events as rows of the ledger, and back.
+use super::sweep::sweep;
 use crate::clock;
 use crate::compute::{ComputeError, Workshop};
 use crate::ledger::{Kept, Ledger, LedgerError, Record};
@@ -43,6 +44,8 @@ pub(crate) async fn replay(
     let charter = workshop.plan().charter();
     check_charter(ledger, &charter).await?;
     let events = events(ledger).await?;
+    let swept = sweep(workshop.blobs(), &events).await.map_err(ComputeError::from)?;
+    tracing::debug!(swept, "blobs that nothing names were removed");
     let mut run = Coordinator::replay(workshop.plan().policy.clone(), charter, clock::now(), &events);
     if let Some(published) = run.status(clock::now()).published {
         let bench = Arc::clone(workshop);

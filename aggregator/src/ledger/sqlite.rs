@@ -53,6 +53,15 @@ impl Sqlite {
         self.pool.close().await;
     }
 
+    /// Writes a consistent copy to a new file, also while others write.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the file must not be there yet.
+    pub async fn copy_to(&self, path: &Path) -> Result<(), LedgerError> {
+        query("VACUUM INTO ?").bind(path.to_string_lossy().into_owned()).execute(&self.pool).await?;
+        Ok(())
+    }
+
     async fn migrate(&self) -> Result<(), LedgerError> {
         let mut transaction = self.write().await?;
         let found: i64 = query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;

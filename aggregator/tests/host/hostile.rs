@@ -42,7 +42,7 @@ async fn garbage_is_refused_by_name_and_counted() {
     let board = Board::join(&home, host.address()).await;
     let at = host.address();
     let garbage: [&[u8]; 6] =
-        [b"", b"\0", &[0xff; 40], &[1, 0, 1, 0, 0], &[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], &[0x88; 300]];
+        [b"", b"\0", &[0xff; 40], &[1, 0, 1, 0], &[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], &[0x88; 300]];
     for body in garbage {
         for (method, path) in [
             (Method::Post, "/v1/poll"),

@@ -86,3 +86,19 @@ async fn twice_late_stale_and_not_selected_have_their_own_answers() {
     assert_eq!(board.submit(at, &sealed).await.unwrap(), Err(Reject::Superseded { epoch: 2 }));
     host.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_a_served_host_goes_on_with_the_same_boards() {
+    let home = home(&settings()).await;
+    let host = serve(&home).await;
+    let board = Board::join(&home, host.address()).await;
+    let copy = tempfile::tempdir().unwrap();
+    let restored = home.dir.copy_to(&copy.path().join("copy")).await.unwrap();
+    host.shutdown().await.unwrap();
+    let host = aggregator::server::Server::start(&restored, Some(crate::board::LISTEN)).await.unwrap();
+    assert!(
+        board.poll(host.address(), None).await.unwrap().is_ok(),
+        "known by its key, and it knows the host"
+    );
+    host.shutdown().await.unwrap();
+}

@@ -143,6 +143,21 @@ fn a_round_without_quorum_is_opened_again_and_stalls_in_the_end() {
 }
 
 #[test]
+fn the_same_update_counts_again_when_its_round_failed_and_opened_again() {
+    let mut host = Coordinator::new(Policy { participation: 1.0, ..policy() }, charter());
+    (0..2).for_each(|id| drop(host.enroll(ClientId(id))));
+    assert_eq!(host.poll_effect(), Some(Effect::Prepare));
+    host.complete(Millis(0), done(0));
+    picked(&mut host, 1, 2);
+    (0..2).for_each(|id| assert_eq!(submit(&mut host, 2, id, 0, b"same"), ACCEPTED));
+    assert!(matches!(host.poll_effect(), Some(Effect::Aggregate { .. })));
+    let events = host.complete(Millis(3), Completion::Failed { why: "the disk is full".into() });
+    let Some(Event::Failed { again, .. }) = events.first() else { panic!("{events:?}") };
+    picked(&mut host, again.0, 2);
+    (0..2).for_each(|id| assert_eq!(submit(&mut host, again.0 + 1, id, 0, b"same"), ACCEPTED));
+}
+
+#[test]
 fn a_board_reads_only_what_its_task_names() {
     let mut host = ready(4);
     let (cohort, others) = picked(&mut host, 1, 4);

@@ -73,6 +73,9 @@ impl Coordinator {
         self.failures += 1;
         self.attempt += 1;
         self.dispatched = false;
+        // What was accepted in a failed round counts no more: the same bytes may come again and count then.
+        let round = self.round;
+        self.boards.values_mut().filter(|b| b.last.is_some_and(|l| l.0 == round)).for_each(|b| b.last = None);
         let stalled = self.failures >= self.policy.max_failures;
         self.phase = if stalled { Phase::Stalled } else { self.ready(again) };
     }

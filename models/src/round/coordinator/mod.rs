@@ -103,11 +103,13 @@ impl Coordinator {
         events
     }
 
-    /// Takes note of a device that the operator revoked.
+    /// Takes note of a device that the operator revoked. The same number twice changes nothing.
     pub fn revoke(&mut self, now: Millis, client: ClientId) -> Vec<Event> {
         let mut events = Vec::new();
-        self.emit(&mut events, Event::Revoked { client });
-        self.advance(now, &mut events);
+        if !self.boards.get(&client).is_some_and(|board| board.revoked) {
+            self.emit(&mut events, Event::Revoked { client });
+            self.advance(now, &mut events);
+        }
         events
     }
 
