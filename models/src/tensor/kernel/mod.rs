@@ -24,6 +24,7 @@ mod pointwise;
 mod pool;
 mod sums;
 mod weight_grad;
+mod winograd;
 
 #[expect(unsafe_code, reason = "reads rows through pointers, within bounds that `Dot::fits` has checked")]
 mod dot;
@@ -57,3 +58,6 @@ pub use pointwise::{SgdStep, axpy, relu, relu_backward, sgd_momentum};
 pub use pool::{POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, relu_max_pool2, unpool2};
 pub use sums::{add_channels, channel_sums, grad_sums, pool_channel_sums, pool_grad_sums, relu_grad_sums};
 pub use weight_grad::conv_weight_grad;
+pub use winograd::{
+    PairRows, winograd_grad, winograd_input, winograd_output, winograd_weight_grad, winograd_weights,
+};

@@ -1,0 +1,276 @@
+//! Convolution, with ReLU and 2×2 max pooling fused in where they follow.
+//!
+//! `y[o][i][j] = b[o] + Σ w[o][c][u][v] · x[c][i·s + u − p][j·s + v − p]`
+mod direct;
+mod winograd;
+
+use direct::Direct;
+use winograd::Winograd;
+
+use super::{After, Lane, Layer, Own, OwnLen, Pass, Plane, Slot, Trained, Wanted, sum_lanes};
+use crate::nn::graph::{Conv2d, Dims};
+use crate::params::Role;
+use crate::tensor::kernel::{self as k, Isa, PoolRow};
+use std::ops::Range;
+
+pub(super) fn dims(conv: &Conv2d, input: Dims) -> Option<Dims> {
+    let groups =
+        conv.groups > 0 && input.channels.is_multiple_of(conv.groups) && conv.out.is_multiple_of(conv.groups);
+    let windows = |extent: usize, i: usize| {
+        let (room, step) = (extent.checked_add(2 * conv.padding[i])?, conv.stride[i]);
+        (step > 0 && conv.kernel[i] > 0).then_some(())?;
+        Some(room.checked_sub(conv.kernel[i])? / step + 1)
+    };
+    let (height, width) = (windows(input.height, 0)?, windows(input.width, 1)?);
+    (groups && conv.out > 0).then_some(Dims { channels: conv.out, height, width })
+}
+
+pub(super) fn parameters(conv: &Conv2d, input: Dims) -> Vec<(&'static str, Vec<usize>, Role)> {
+    let weight = vec![conv.out, input.channels / conv.groups, conv.kernel[0], conv.kernel[1]];
+    let mut all = vec![("weight", weight, Role::Trainable)];
+    if conv.bias {
+        all.push(("bias", vec![conv.out], Role::Trainable));
+    }
+    all
+}
+
+/// Places of weight and bias, and whether they are trained.
+#[derive(Clone, Debug)]
+pub(in crate::nn) struct ConvParams {
+    pub weight: Range<usize>,
+    pub bias: Option<Range<usize>>,
+    pub trains: [bool; 2],
+}
+
+/// What a product reads beside planes.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    isa: Isa,
+    packed: &'a [f32],
+    bias: Option<&'a [f32]>,
+}
+
+/// A way to compute a convolution's three products. `x` is a whole bordered input plane, `dy` a whole bordered plane of the
+/// output gradient, `work` scratch that [`Product::begin`] fills for [`Product::rows`].
+trait Product: std::fmt::Debug + Send + Sync {
+    /// Floats of packed weights.
+    fn packed(&self, isa: Isa) -> usize;
+    /// Packs weights.
+    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32]);
+    /// Floats of scratch.
+    fn work(&self) -> usize;
+    /// Floats in which weight gradients are added up.
+    fn sums(&self) -> usize;
+    /// Starts on a sample.
+    fn begin(&self, at: At<'_>, x: &[f32], work: &mut [f32]);
+    /// Output rows of that sample, `pitch` floats apart.
+    fn rows(&self, at: At<'_>, rows: Range<usize>, x: &[f32], work: &[f32], out: &mut [f32], pitch: usize);
+    /// Adds the weight gradient of a sample.
+    fn weight_grad(&self, isa: Isa, x: &[f32], dy: &[f32], work: &mut [f32], sums: &mut [f32]);
+    /// The input gradient of a sample, without border.
+    fn input_grad(&self, at: At<'_>, dy: &[f32], dx: &mut [f32], work: &mut [f32]);
+    /// Adds what [`Product::weight_grad`] has summed up to a gradient in PyTorch's layout.
+    fn unpack(&self, sums: &[f32], out: &mut [f32]);
+}
+
+/// Where the padded window of output (0, 0) starts in an input plane, whose border may be wider than the padding.
+fn start(conv: &Conv2d, plane: &Plane) -> usize {
+    let [rows, columns] = [0, 1].map(|i| plane.border[i] - conv.padding[i]);
+    rows * plane.pitch() + columns * plane.dims.channels
+}
+
+/// The border that an output gradient needs for the input gradient to be a convolution, if it can be one.
+fn back_border(conv: &Conv2d) -> Option<[usize; 2]> {
+    let border = |i: usize| (conv.kernel[i] - 1).checked_sub(conv.padding[i]);
+    (conv.stride == [1, 1]).then_some([border(0)?, border(1)?])
+}
+
+/// A convolution placed in a plan.
+#[derive(Debug)]
+pub(in crate::nn) struct Conv {
+    id: usize,
+    params: ConvParams,
+    product: Box<dyn Product>,
+    input: Slot,
+    output: Slot,
+    after: After,
+    /// The convolution's own result, as a plane with the border that the input gradient needs.
+    dy: Plane,
+    input_grad: bool,
+}
+
+impl Conv {
+    pub(in crate::nn) fn new(
+        id: usize,
+        conv: Conv2d,
+        params: ConvParams,
+        (input, output): (Slot, Slot),
+        after: After,
+        input_grad: bool,
+    ) -> Self {
+        let result = dims(&conv, input.plane.dims).expect("the builder has checked the shapes");
+        let dy =
+            Plane { dims: result, border: back_border(&conv).filter(|_| input_grad).unwrap_or_default() };
+        let product: Box<dyn Product> = match Winograd::new(conv, &input, dy, input_grad) {
+            Some(winograd) => Box::new(winograd),
+            None => Box::new(Direct::new(conv, &input, dy, input_grad)),
+        };
+        Self { id, params, product, input, output, after, dy, input_grad }
+    }
+
+    fn at<'a>(&self, pass: &Pass<'a>) -> At<'a> {
+        let bias = self.params.bias.as_ref().map(|b| &pass.params[b.clone()]);
+        At { isa: pass.isa, packed: &pass.packed[self.id], bias }
+    }
+
+    /// Two rows of the result, as pooling reads them.
+    fn pool_row(&self, pitch: usize) -> PoolRow {
+        PoolRow { width: self.dy.dims.width, channels: self.dy.dims.channels, pitch }
+    }
+
+    fn forward_sample(&self, pass: &Pass<'_>, x: &[f32], out: &mut [f32], work: &mut [f32]) {
+        let (plane, h) = (&self.output.plane, self.dy.dims.height);
+        self.product.begin(self.at(pass), x, work);
+        self.product.rows(self.at(pass), 0..h, x, work, &mut out[plane.origin()..], plane.pitch());
+        if self.after == After::Relu {
+            (0..h).for_each(|y| k::relu(pass.isa, &mut out[plane.row(y)]));
+        }
+    }
+
+    fn forward_pooled(
+        &self,
+        pass: &Pass<'_>,
+        x: &[f32],
+        out: &mut [f32],
+        winners: &mut [u8],
+        work: &mut [f32],
+    ) {
+        let (plane, pitch) = (&self.output.plane, self.dy.row_len());
+        let (band, work) = work.split_at_mut(self.band_len());
+        self.product.begin(self.at(pass), x, work);
+        for (y, winners) in winners.chunks_exact_mut(plane.row_len()).enumerate() {
+            self.product.rows(self.at(pass), 2 * y..2 * y + 2, x, work, band, pitch);
+            k::relu_max_pool2(pass.isa, self.pool_row(pitch), band, &mut out[plane.row(y)], winners);
+        }
+    }
+
+    /// The gradient of the result before pooling and ReLU, into the plane `dy`; and that of the bias.
+    fn result_grad(
+        &self,
+        pass: &Pass<'_>,
+        y: &[f32],
+        g: &[f32],
+        winners: &[u8],
+        own: (&mut [f32], &mut [f32]),
+    ) {
+        let (dy, bias_grad) = own;
+        let trains_bias = self.params.trains[1];
+        if self.after == After::ReluPool {
+            let (pooled, pitch) = (self.output.plane.row_len(), self.dy.pitch());
+            for (i, (g, winners)) in g.chunks_exact(pooled).zip(winners.chunks_exact(pooled)).enumerate() {
+                k::unpool2(pass.isa, self.pool_row(pitch), g, winners, &mut dy[self.dy.row(2 * i).start..]);
+            }
+            if trains_bias {
+                k::pool_channel_sums(pass.isa, g, winners, bias_grad);
+            }
+            return;
+        }
+        for (i, g) in g.chunks_exact(self.dy.row_len()).enumerate() {
+            let dy = &mut dy[self.dy.row(i)];
+            dy.copy_from_slice(g);
+            if self.after == After::Relu {
+                k::relu_backward(pass.isa, &y[self.output.plane.row(i)], dy);
+            }
+            if trains_bias {
+                k::add_channels(pass.isa, dy, bias_grad);
+            }
+        }
+    }
+
+    fn band_len(&self) -> usize {
+        if self.after == After::ReluPool { 2 * self.dy.row_len() } else { 0 }
+    }
+
+    fn winners(&self) -> usize {
+        if self.after == After::ReluPool { self.output.plane.dims.len() } else { 0 }
+    }
+
+    fn trains(&self) -> bool {
+        self.params.trains[0] || self.params.trains[1]
+    }
+}
+
+impl Layer for Conv {
+    fn own(&self) -> OwnLen {
+        let backward = if self.trains() || self.input_grad { self.dy.len() } else { 0 };
+        OwnLen {
+            bytes: self.winners(),
+            grad: if self.trains() { self.product.sums() + self.dy.dims.channels } else { 0 },
+            work: self.band_len() + self.product.work() + backward,
+            sums: 0,
+        }
+    }
+
+    fn prepare(&self, isa: Isa, params: &[f32], packed: &mut Vec<f32>) {
+        packed.resize(self.product.packed(isa), 0.0);
+        self.product.pack(isa, &params[self.params.weight.clone()], packed);
+    }
+
+    fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
+        let mut out = std::mem::take(&mut lane.values[self.output.node]);
+        let Own { bytes, work, .. } = &mut lane.own[self.id];
+        for s in pass.run.clone() {
+            let x = &lane.values[self.input.node][self.input.value(pass, s)];
+            let out = &mut out[self.output.value(pass, s)];
+            if self.after == After::ReluPool {
+                let winners = &mut bytes[self.output.bytes(pass, s, self.winners())];
+                self.forward_pooled(pass, x, out, winners, work);
+            } else {
+                self.forward_sample(pass, x, out, work);
+            }
+        }
+        lane.values[self.output.node] = out;
+    }
+
+    fn backward(&self, pass: &Pass<'_>, lane: &mut Lane) {
+        let mut dx = std::mem::take(&mut lane.grads[self.input.node]);
+        let Own { bytes, work, grad, .. } = &mut lane.own[self.id];
+        // The gradient plane lies last, where the forward pass does not write: its border stays zero.
+        let (work, dy) = work.split_at_mut(self.band_len() + self.product.work());
+        let weights = grad.len().min(self.product.sums());
+        let (weight_grad, bias_grad) = grad.split_at_mut(weights);
+        for s in pass.run.clone() {
+            let y = &lane.values[self.output.node][self.output.value(pass, s)];
+            let g = &lane.grads[self.output.node][self.output.grad(pass, s)];
+            let winners = &bytes[self.output.bytes(pass, s, self.winners())];
+            self.result_grad(pass, y, g, winners, (&mut *dy, &mut *bias_grad));
+            if self.params.trains[0] {
+                let x = &lane.values[self.input.node][self.input.value(pass, s)];
+                self.product.weight_grad(pass.isa, x, dy, work, weight_grad);
+            }
+            if self.input_grad {
+                self.product.input_grad(self.at(pass), dy, &mut dx[self.input.grad(pass, s)], work);
+            }
+        }
+        lane.grads[self.input.node] = dx;
+    }
+
+    fn trained(&self) -> Vec<Trained> {
+        let ranges = [Some(self.params.weight.clone()), self.params.bias.clone()].into_iter().enumerate();
+        ranges
+            .filter(|(which, _)| self.params.trains[*which])
+            .filter_map(|(which, range)| range.map(|range| Trained { which, row: range.len(), range }))
+            .collect()
+    }
+
+    fn gradient(&self, _: Isa, wanted: &Wanted<'_>, lanes: &[Lane], work: &mut Vec<f32>, out: &mut [f32]) {
+        let all = self.product.sums();
+        if wanted.which == 1 {
+            return sum_lanes(lanes, self.id, all..all + self.dy.dims.channels, out);
+        }
+        work.clear();
+        work.resize(all, 0.0);
+        sum_lanes(lanes, self.id, 0..all, work);
+        self.product.unpack(work, out);
+    }
+}
