@@ -12,6 +12,7 @@ mod run;
 pub use args::Cli;
 
 use crate::config::ConfigError;
+use crate::data::LocalDataError;
 use args::Command;
 use clap::Parser;
 use std::ffi::OsString;
@@ -31,9 +32,14 @@ pub fn main_from(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::from(if error.is::<ConfigError>() { 2 } else { 1 })
+            ExitCode::from(if is_usage(&error) { 2 } else { 1 })
         }
     }
+}
+
+/// Whether another command line or configuration would help.
+fn is_usage(error: &anyhow::Error) -> bool {
+    error.is::<ConfigError>() || matches!(error.downcast_ref(), Some(LocalDataError::NoSource))
 }
 
 /// Whoever read our output has seen enough.

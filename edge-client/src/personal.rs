@@ -26,6 +26,8 @@ pub struct Personal {
     pub adapted: Secret,
     /// Rounds this board trained in.
     pub rounds: u32,
+    /// Passes over its data that this board made in them.
+    pub epochs: u32,
     /// Version of the model taken over.
     pub held: Option<u32>,
     /// The update that the host has not confirmed.
@@ -91,8 +93,13 @@ impl Personal {
         let sealed = seal_update(task.round, task.codec, &at.spec, &sent.up).map_err(LearnError::Seal)?;
         let pending = Some(Pending { round: task.round, sealed });
         let learned = Secret::new(sent.client);
-        let next =
-            Self { pending, learned, rounds: self.rounds + 1, ..self.under(method, &task.hyper, task.seed) };
+        let next = Self {
+            pending,
+            learned,
+            rounds: self.rounds + 1,
+            epochs: self.epochs + task.epochs,
+            ..self.under(method, &task.hyper, task.seed)
+        };
         Ok((next, sent.loss))
     }
 

@@ -66,6 +66,11 @@ impl Workshop {
         Ok(&mut self.built.insert((seed, trainer)).1)
     }
 
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
     /// The model's specification.
     pub fn spec(&self) -> &Arc<ModelSpec> {
         &self.network.1

@@ -1,5 +1,6 @@
 //! What can be typed.
 use super::output::Format;
+use crate::transport::Address;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -27,7 +28,7 @@ pub enum Command {
     Run(Run),
     /// Adapt the model again to the data that are here now
     #[command(after_help = "Example:\n  edge-client personalize --dir kitchen --data kitchen-pictures")]
-    Personalize(WithData),
+    Personalize(Personalize),
     /// Show the statistics of the local data; they stay here
     #[command(
         after_help = "Example:\n  edge-client statistics --dir kitchen --data kitchen-pictures --format json"
@@ -94,7 +95,7 @@ pub struct Enroll {
     pub board: Board,
     /// Where the host is
     #[arg(long, value_name = "https://NAME:PORT")]
-    pub host: String,
+    pub host: Address,
     /// File with the one-time token, or - for standard input
     #[arg(long, value_name = "FILE|-")]
     pub token: PathBuf,
@@ -123,11 +124,17 @@ pub struct Run {
 
 /// `personalize`.
 #[derive(Args, Debug)]
-pub struct WithData {
+pub struct Personalize {
     #[command(flatten)]
     pub board: Board,
     #[command(flatten)]
     pub local: Local,
+    /// Train alone as well, and show what taking part was worth on samples held out
+    #[arg(long)]
+    pub compare: bool,
+    /// How to print the comparison
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
 }
 
 /// `statistics` and `data list`.

@@ -1,5 +1,5 @@
 //! `bench`: what this board can do, measured on made-up data.
-use super::args::{Bench, BenchArgs, BenchWhat};
+use super::args::{Bench, BenchArgs, BenchWhat, Board, Local};
 use super::board;
 use crate::train::pool;
 use ::models::nn::bench::Bench as Training;
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::Instant;
 
 pub(super) fn bench(args: &Bench) -> anyhow::Result<()> {
-    board::cap_isa(std::env::var("SPECTRA_ISA").ok().as_deref())?;
+    board::config(&Board::default(), &Local::default(), &[])?;
     match &args.what {
         BenchWhat::Train(args) => train(args),
     }

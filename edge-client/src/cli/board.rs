@@ -41,7 +41,7 @@ pub(super) fn config(
 }
 
 /// Caps the kernels' instruction set, before anything is computed.
-pub(super) fn cap_isa(name: Option<&str>) -> anyhow::Result<()> {
+fn cap_isa(name: Option<&str>) -> anyhow::Result<()> {
     if let Some(name) = name {
         ::models::nn::cap_isa(name.parse::<IsaCap>()?);
     }

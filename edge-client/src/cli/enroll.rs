@@ -2,7 +2,7 @@
 use super::args::{Enroll, Local};
 use super::board;
 use crate::enrolment;
-use crate::transport::{Address, HostClock, Https, Link, Trust};
+use crate::transport::{HostClock, Https, Link, Trust};
 use ::models::wire::Token;
 use anyhow::Context;
 use std::io::Read;
@@ -13,7 +13,7 @@ const LONGEST: u64 = 4096;
 
 pub(super) fn enroll(args: &Enroll) -> anyhow::Result<()> {
     let config = board::config(&args.board, &Local::default(), &[])?;
-    let address: Address = args.host.parse()?;
+    let address = args.host.clone();
     let token: Token = read_token(&args.token)?.parse()?;
     let name = args.name.clone().unwrap_or_else(machine_name);
     let mut store = board::open(&config)?;

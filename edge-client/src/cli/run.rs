@@ -1,7 +1,9 @@
 //! `run` and `personalize`.
-use super::args::{Run, WithData};
+use super::args::{Personalize, Run};
 use super::board::{self, say};
+use super::output::{self, Format};
 use crate::agent::{Agent, Means, Until, Uptime};
+use crate::compare::compare;
 use crate::config::Config;
 use crate::personal::Place;
 use crate::store::Store;
@@ -10,6 +12,7 @@ use crate::transport::{CallError, Link};
 use ::models::id::ClientId;
 use ::models::round::Backoff;
 use anyhow::Context;
+use serde_json::json;
 use std::time::Duration;
 
 pub(super) fn run(args: &Run) -> anyhow::Result<()> {
@@ -65,7 +68,7 @@ fn nonce() -> anyhow::Result<u32> {
     Ok(u32::from_le_bytes(bytes))
 }
 
-pub(super) fn personalize(args: &WithData) -> anyhow::Result<()> {
+pub(super) fn personalize(args: &Personalize) -> anyhow::Result<()> {
     let config = board::config(&args.board, &args.local, &[])?;
     let mut store = board::open(&config)?;
     let client = store.record().enrolled(store.dir())?.1.client;
@@ -74,7 +77,23 @@ pub(super) fn personalize(args: &WithData) -> anyhow::Result<()> {
     let next = personal.personalize(&Place::of(&workshop), workshop.trainer(personal.seed)?)?;
     store.update(|r| r.personal = next)?;
     say(&format!("board {client}: adapted to {} samples", workshop.samples()));
-    Ok(())
+    if args.compare { show_comparison(&store, &mut workshop, args.format) } else { Ok(()) }
+}
+
+/// What the board has beside what it would have had alone.
+fn show_comparison(store: &Store, workshop: &mut Workshop, format: Format) -> anyhow::Result<()> {
+    say("training alone for as long as this board took part, to compare");
+    let personal = &store.record().personal;
+    let (network, place) = (workshop.network().clone(), Place::of(workshop));
+    let found = compare(personal, &network, &place, workshop.trainer(personal.seed)?)?;
+    let facts = vec![
+        ("held_out_samples", json!(found.samples)),
+        ("alone", json!(found.alone)),
+        ("specialist", json!(found.specialist)),
+        ("generalist", json!(found.generalist)),
+        ("verdict", json!(found.verdict())),
+    ];
+    Ok(output::print_facts(format, &facts)?)
 }
 
 /// The local data, ready to be trained on.

@@ -1,0 +1,85 @@
+//! The loop over a host in memory: nothing is lost, nothing is sent that the owner forbids.
+use crate::host::{Fake, live};
+use edge_client::agent::{AgentError, Means};
+use edge_client::store::Store;
+use models::fed::Disclosure;
+use models::round::Stop;
+use models::wire::{Declined, Reject, split_submit};
+
+const PLENTY: Means = Means { minutes: 60, memory: 1 << 30 };
+
+#[test]
+fn a_board_trains_delivers_takes_the_model_over_and_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = Fake::new();
+    let (ended, said) = live(dir.path(), &host, Disclosure::FullModel, PLENTY);
+    ended.unwrap();
+    let said = said.join("\n");
+    for part in ["round 0: trained", "samples in", "model 1: taken over", "finished"] {
+        assert!(said.contains(part), "{part} in\n{said}");
+    }
+    let record = Store::peek(dir.path()).unwrap();
+    let personal = record.personal;
+    assert_eq!((personal.rounds, personal.held, personal.pending), (1, Some(1), None));
+    assert_eq!(record.host_time, 1_800_000_000);
+    assert_eq!(host.borrow().updates.len(), 1);
+}
+
+#[test]
+fn a_lost_answer_means_the_same_bytes_again_in_the_next_life_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = Fake::new();
+    host.borrow_mut().losses = 1;
+    let (ended, _) = live(dir.path(), &host, Disclosure::FullModel, PLENTY);
+    assert!(matches!(ended, Err(AgentError::Unreachable(_))), "{ended:?}");
+    assert!(Store::peek(dir.path()).unwrap().personal.pending.is_some());
+    let (ended, said) = live(dir.path(), &host, Disclosure::FullModel, PLENTY);
+    ended.unwrap();
+    assert!(said[0].contains("sending it again"), "{said:?}");
+    let host = host.borrow();
+    let [first, second] = &host.updates[..] else { panic!("{} updates", host.updates.len()) };
+    let ((one, sealed), (two, again)) = (split_submit(first).unwrap(), split_submit(second).unwrap());
+    assert_eq!(sealed, again);
+    assert!(one.epoch < two.epoch);
+    assert_eq!(Store::peek(dir.path()).unwrap().personal.rounds, 1);
+}
+
+#[test]
+fn a_task_that_discloses_more_than_allowed_is_declined_by_name_and_nothing_is_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = Fake::new();
+    let (_, said) = live(dir.path(), &host, Disclosure::Backbone, PLENTY);
+    let (asked, allowed) = (Disclosure::FullModel, Disclosure::Backbone);
+    assert_eq!(host.borrow().declined, [Declined::Disclosure { asked, allowed }]);
+    assert!(host.borrow().updates.is_empty());
+    assert!(
+        said.iter().any(|line| line.contains("declined") && line.contains("[privacy] allow")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_task_beyond_the_boards_means_is_declined_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = Fake::new();
+    let (_, said) = live(dir.path(), &host, Disclosure::FullModel, Means { memory: 1, ..PLENTY });
+    assert!(matches!(host.borrow().declined[..], [Declined::Memory { .. }]), "{said:?}");
+    // The first round tells how fast the board is.
+    host.borrow_mut().again();
+    live(dir.path(), &host, Disclosure::FullModel, PLENTY).0.unwrap();
+    host.borrow_mut().again();
+    let (_, said) = live(dir.path(), &host, Disclosure::FullModel, Means { minutes: 0, ..PLENTY });
+    assert!(matches!(host.borrow().declined[1..], [Declined::Minutes { asked: 1, allowed: 0 }]), "{said:?}");
+}
+
+#[test]
+fn a_board_whose_key_is_used_elsewhere_stops_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = Fake::new();
+    host.borrow_mut().refuse = Some(Reject::Superseded { epoch: 8 });
+    let (ended, _) = live(dir.path(), &host, Disclosure::FullModel, PLENTY);
+    assert!(
+        matches!(ended, Err(AgentError::Stopped(Stop::Refused(Reject::Superseded { epoch: 8 })))),
+        "{ended:?}"
+    );
+}
