@@ -4,7 +4,7 @@ use crate::compute::Workshop;
 use crate::config::{ConfigError, Plan, Settings};
 use crate::dir::{DirError, HostDir};
 use crate::drive::{self, Desk, DriveError, Driver, ReplayError};
-use crate::http::{self, Shared, Traffic};
+use crate::http::{self, Acceptor, Shared, Traffic};
 use crate::ledger::{Ledger, LedgerError};
 use crate::pki::{Authority, PkiError};
 use crate::stop::stopped;
@@ -127,8 +127,8 @@ impl Server {
         });
         let driver = Driver::new(run, ledger, workshop, asks, news.clone()).drive(stopped.clone());
         let driver = Some(tokio::spawn(driver));
-        let accepting =
-            tokio::spawn(http::accept(listener, tls, http::router(Arc::clone(&shared)), limits, stopped));
+        let acceptor = Acceptor { tls, router: http::router(Arc::clone(&shared)), limits, stop: stopped };
+        let accepting = tokio::spawn(acceptor.accept(listener));
         tracing::info!(%address, "serving boards");
         Ok(Handle { address, plan, shared, news, stop, driver, accepting, _lock: lock })
     }

@@ -5,7 +5,8 @@ use crate::config::{ConfigError, ModelSettings, Settings};
 use crate::dir::HostDir;
 use anyhow::Context;
 use clap::Args;
-use models::data::labels;
+use models::data::{Samples, labels};
+use models::nn::arch;
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
@@ -24,7 +25,8 @@ pub(super) struct Init {
     /// Channels×height×width of an input, such as 3x32x32; by default the architecture's own
     #[arg(long, value_name = "CxHxW", value_parser = parse_input)]
     input: Option<[usize; 3]>,
-    /// The host's own labelled samples: one folder of pictures per class, or an IDX pair
+    /// The host's own labelled samples: one folder of pictures per class, or an IDX pair. Inputs are standardised by their
+    /// mean and deviation unless the configuration gives `model.mean` and `model.std`
     #[arg(long, value_name = "DIR", conflicts_with = "no_aux")]
     aux: Option<PathBuf>,
     /// Do without: no teacher, no recalibration
@@ -58,10 +60,14 @@ pub(super) struct Init {
 
 impl Init {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let settings = self.settings()?;
+        let mut settings = self.settings()?;
+        let samples = self.auxiliary(&settings)?;
+        if let (Some(samples), true, true) =
+            (&samples, settings.model.mean.is_empty(), settings.model.std.is_empty())
+        {
+            (settings.model.mean, settings.model.std) = moments(samples);
+        }
         let plan = settings.check()?;
-        let samples =
-            self.aux.as_ref().map(|dir| compute::load_auxiliary(dir, plan.spec.card())).transpose()?;
         match &samples {
             Some(samples) => eprintln!("{} auxiliary samples", samples.len()),
             None => eprintln!(
@@ -81,6 +87,11 @@ impl Init {
             "next: `aggregator token {dir} > board.token` for each of at least {boards} boards, and `aggregator serve {dir}`"
         );
         Ok(())
+    }
+
+    fn auxiliary(&self, settings: &Settings) -> anyhow::Result<Option<Samples>> {
+        let Some(dir) = &self.aux else { return Ok(None) };
+        Ok(Some(compute::load_auxiliary(dir, settings.check()?.spec.card())?))
     }
 
     fn settings(&self) -> anyhow::Result<Settings> {
@@ -117,7 +128,8 @@ impl Init {
             model.input = usual_input(arch);
         }
         model.input = self.input.unwrap_or(model.input);
-        if model.input == [0; 3] {
+        let known = arch::NAMES.contains(&model.arch.as_str()); // another name is refused with everything else that is wrong
+        if known && model.input == [0; 3] {
             return Err(Usage(format!(
                 "{} takes inputs of many sizes: say which by `--input CxHxW`",
                 model.arch
@@ -126,6 +138,24 @@ impl Init {
         }
         Ok(())
     }
+}
+
+/// Mean and standard deviation of each channel, by which inputs are standardised; of a channel that never changes, 1.
+fn moments(samples: &Samples) -> (Vec<f32>, Vec<f32>) {
+    let [channels, height, width] = samples.inputs().input();
+    let (mut sums, mut squares) = (vec![0.0_f64; channels], vec![0.0_f64; channels]);
+    for (place, plane) in samples.inputs().to_f32().chunks_exact(height * width).enumerate() {
+        sums[place % channels] += plane.iter().map(|&x| f64::from(x)).sum::<f64>();
+        squares[place % channels] += plane.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
+    }
+    let n = (samples.len() * height * width) as f64;
+    let round = |x: f64| ((x * 1e4).round() / 1e4) as f32;
+    let std = |(sum, square): (&f64, &f64)| match round((square / n - (sum / n) * (sum / n)).max(0.0).sqrt())
+    {
+        0.0 => 1.0,
+        std => std,
+    };
+    (sums.iter().map(|sum| round(sum / n)).collect(), sums.iter().zip(&squares).map(std).collect())
 }
 
 /// What an architecture was made for; zero if it was made for no size in particular.
@@ -167,6 +197,7 @@ fn set(table: &mut toml::Table, pair: &str) -> Result<(), Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use models::data::{Elements, Inputs};
 
     #[test]
     fn a_setting_finds_its_place() {
@@ -178,6 +209,13 @@ mod tests {
         assert_eq!(table["method"]["name"].as_str(), Some("fedavg"));
         assert_eq!(table["method"]["hyper"]["train"]["epochs"].as_integer(), Some(3));
         assert!(set(&mut table, "rounds").is_err() && set(&mut table, "method.name.x=1").is_err());
+    }
+
+    #[test]
+    fn moments_are_those_of_each_channel() {
+        let inputs = Inputs::new([2, 1, 2], Elements::U8(vec![0, 255, 51, 51])).unwrap();
+        let samples = Samples::new(inputs, vec![0]).unwrap();
+        assert_eq!(moments(&samples), (vec![0.5, 0.2], vec![0.5, 1.0]));
     }
 
     #[test]

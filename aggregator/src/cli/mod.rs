@@ -12,6 +12,7 @@ use crate::server::ServeError;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,7 +32,7 @@ struct Program {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Make a host in a new directory
-    Init(init::Init),
+    Init(Box<init::Init>),
     /// Serve boards until told to stop
     Serve(serve::Serve),
     /// Print a one-time token by which one board may enrol
@@ -121,6 +122,12 @@ where
     start_log();
     match run(program.command) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the output has seen enough.
+        Err(error)
+            if error.downcast_ref().is_some_and(|e: &std::io::Error| e.kind() == ErrorKind::BrokenPipe) =>
+        {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(if is_configuration(&error) { 2 } else { 1 })
@@ -132,10 +139,9 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Init(init) => block(init.run()),
         Command::Serve(serve) => block(serve.run()),
-        Command::Token(Token { dir, name, ttl }) => block(async move {
-            println!("{}", existing(dir)?.token(name, ttl).await?);
-            Ok(())
-        }),
+        Command::Token(Token { dir, name, ttl }) => {
+            block(async move { output::say(&format!("{}\n", existing(dir)?.token(name, ttl).await?)) })
+        }
         Command::Devices(devices) => block(devices.run()),
         Command::Models(models) => block(models.run()),
         Command::Status(status) => block(status.run()),
@@ -150,8 +156,7 @@ fn run(command: Command) -> anyhow::Result<()> {
 fn validate(dir: PathBuf) -> anyhow::Result<()> {
     let settings = existing(dir)?.settings()?;
     settings.check()?;
-    print!("{}", settings.effective()?.to_toml()?);
-    Ok(())
+    output::say(&settings.effective()?.to_toml()?)
 }
 
 fn renew_leaf(dir: PathBuf) -> anyhow::Result<()> {

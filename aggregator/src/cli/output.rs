@@ -1,6 +1,7 @@
 //! Rows for people and for programs.
 use clap::ValueEnum;
 use serde_json::{Map, Value};
+use std::io::Write;
 
 /// How rows are printed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
@@ -33,12 +34,12 @@ impl Rows {
 
     /// Prints them to standard output.
     pub(super) fn print(&self, format: Format) -> anyhow::Result<()> {
-        match format {
-            Format::Table => print!("{}", self.table()),
-            Format::Json => self.rows.iter().for_each(|row| println!("{}", self.object(row))),
-            Format::Csv => print!("{}", self.csv()?),
-        }
-        Ok(())
+        let text = match format {
+            Format::Table => self.table(),
+            Format::Json => self.rows.iter().map(|row| format!("{}\n", self.object(row))).collect(),
+            Format::Csv => self.csv()?,
+        };
+        say(&text)
     }
 
     fn object(&self, row: &[Value]) -> Value {
@@ -68,6 +69,12 @@ impl Rows {
         };
         lines.iter().map(line).collect()
     }
+}
+
+/// Writes data to standard output.
+pub(super) fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
 }
 
 /// A cell without quotes and without anything that a terminal would obey.

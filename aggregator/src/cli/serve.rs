@@ -23,7 +23,7 @@ impl Serve {
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let dir = super::existing(self.dir)?;
         let mut host = Server::start(&dir, self.listen).await?;
-        println!("{}", host.address());
+        super::output::say(&format!("{}\n", host.address()))?;
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}

@@ -20,6 +20,8 @@ pub struct ServerSettings {
     pub names: Vec<String>,
     /// Most connections at a time.
     pub connections: usize,
+    /// Most connections at a time from one address that have not shown a board's certificate.
+    pub guests: usize,
     /// Seconds that a board has for a handshake, a request's head, or a message.
     pub message_seconds: u32,
     /// Seconds that a board has to send an update.
@@ -35,6 +37,7 @@ impl Default for ServerSettings {
             listen,
             names: Vec::new(),
             connections: 256,
+            guests: 32,
             message_seconds: 30,
             update_seconds: 600,
             connection_seconds: 1_800,
@@ -90,6 +93,7 @@ impl ServerSettings {
     pub(super) fn limits(&self) -> Result<Limits, Vec<String>> {
         let all = [
             ("connections", self.connections),
+            ("guests", self.guests),
             ("message_seconds", self.message_seconds as usize),
             ("update_seconds", self.update_seconds as usize),
             ("connection_seconds", self.connection_seconds as usize),
@@ -103,6 +107,7 @@ impl ServerSettings {
         match wrong.is_empty() {
             true => Ok(Limits {
                 connections: self.connections,
+                guests: self.guests,
                 head: seconds(self.message_seconds),
                 message: seconds(self.message_seconds),
                 update: seconds(self.update_seconds),
@@ -180,7 +185,7 @@ impl MethodVisitor for ReadHyper<'_> {
 fn shorten(value: &mut toml::Value) {
     match value {
         toml::Value::Float(x) if f64::from(*x as f32) == *x => {
-            *x = (*x as f32).to_string().parse().unwrap_or(*x)
+            *x = (*x as f32).to_string().parse().unwrap_or(*x);
         }
         toml::Value::Table(table) => table.iter_mut().for_each(|(_, value)| shorten(value)),
         toml::Value::Array(values) => values.iter_mut().for_each(shorten),

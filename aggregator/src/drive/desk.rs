@@ -30,7 +30,7 @@ impl From<&Device> for Who {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// This is the reply.
-    Reply(Result<Reply, Reject>),
+    Reply(Box<Result<Reply, Reject>>),
     /// The update would count: store it, then ask again.
     StoreFirst,
 }

@@ -125,14 +125,14 @@ impl Driver {
 
     fn handle(&mut self, who: Who, request: &Request, stored: bool, events: &mut Vec<Event>) -> Outcome {
         if let Some(reply) = self.quarantined(who, request) {
-            return Outcome::Reply(reply);
+            return Outcome::Reply(Box::new(reply));
         }
         if matches!(request, Request::Submit { .. }) && !stored && self.run.awaits(who.id) {
             return Outcome::StoreFirst;
         }
         let handled = self.run.handle(clock::now(), who.id, request);
         events.extend(handled.events);
-        Outcome::Reply(handled.reply)
+        Outcome::Reply(Box::new(handled.reply))
     }
 
     /// What a quarantined board hears: it takes no part, but gets the model once there is one.

@@ -111,11 +111,11 @@ pub(super) fn log(event: &Event) {
     match event {
         Event::Enrolled { client } => tracing::info!(%client, "a board is known"),
         Event::Opened { round, attempt, cohort, .. } => {
-            tracing::info!(%round, attempt, boards = cohort.len(), "the round is open")
+            tracing::info!(%round, attempt, boards = cohort.len(), "the round is open");
         }
         Event::Accepted { round, client, .. } => tracing::info!(%round, %client, "an update counts"),
         Event::Declined { round, client, why } => {
-            tracing::warn!(%round, %client, %why, "a board refuses its task")
+            tracing::warn!(%round, %client, %why, "a board refuses its task");
         }
         Event::Folded { round, .. } => tracing::info!(%round, "the round is folded"),
         Event::Failed { round, why, .. } => tracing::warn!(%round, %why, "the round gave nothing"),

@@ -1,5 +1,6 @@
 //! Connections: TLS 1.3 with certificates on both sides, a bounded number of them, each with deadlines.
 use super::board::Peer;
+use super::guests::{Guest, Guests};
 use crate::pki::{Authority, Leaf, fingerprint_of};
 use crate::stop::stopped;
 use axum::{Extension, Router};
@@ -22,6 +23,8 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) struct Limits {
     /// Connections at a time; more wait in the listener's queue.
     pub(crate) connections: usize,
+    /// Of these, from one address without a certificate.
+    pub(crate) guests: usize,
     /// For the handshake, and for each head of a request.
     pub(crate) head: Duration,
     /// For the body of a message.
@@ -54,75 +57,72 @@ pub(crate) fn tls(authority: &Authority, leaf: Leaf) -> Result<Arc<ServerConfig>
     Ok(Arc::new(config))
 }
 
-/// Takes connections until told to stop, then lets those under way finish.
-pub(crate) async fn accept(
-    listener: TcpListener,
-    tls: watch::Receiver<Arc<ServerConfig>>,
-    router: Router,
-    limits: Limits,
-    mut stop: watch::Receiver<bool>,
-) {
-    let places = Arc::new(Semaphore::new(limits.connections));
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let next = async { (Arc::clone(&places).acquire_owned().await, listener.accept().await) };
-        tokio::select! {
-            () = stopped(&mut stop) => break,
-            (place, socket) = next => match (place, socket) {
-                (Ok(place), Ok((socket, _))) => {
-                    let tls = Arc::clone(&tls.borrow());
-                    connections.spawn(connection(socket, tls, router.clone(), limits, stop.clone(), place));
-                }
-                // Out of file handles, most likely: waiting is all that helps.
-                _ => tokio::time::sleep(Duration::from_millis(50)).await,
-            },
-        }
-    }
-    drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    drop(tokio::time::timeout(limits.farewell, all).await); // whoever is left is cut off
+/// What every connection needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Acceptor {
+    pub(crate) tls: watch::Receiver<Arc<ServerConfig>>,
+    pub(crate) router: Router,
+    pub(crate) limits: Limits,
+    pub(crate) stop: watch::Receiver<bool>,
 }
 
-async fn connection(
-    socket: TcpStream,
-    tls: Arc<ServerConfig>,
-    router: Router,
-    limits: Limits,
-    stop: watch::Receiver<bool>,
-    _place: OwnedSemaphorePermit,
-) {
-    if tokio::time::timeout(limits.life, converse(socket, tls, router, limits, stop)).await.is_err() {
-        tracing::debug!("a connection outlived its time");
-    }
-}
-
-async fn converse(
-    socket: TcpStream,
-    tls: Arc<ServerConfig>,
-    router: Router,
-    limits: Limits,
-    mut stop: watch::Receiver<bool>,
-) {
-    drop(socket.set_nodelay(true)); // only a matter of speed
-    let stream = match tokio::time::timeout(limits.head, TlsAcceptor::from(tls).accept(socket)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "no TLS"),
-        Err(_) => return tracing::debug!("no TLS in time"),
-    };
-    let peer = Peer(stream.get_ref().1.peer_certificates().and_then(|chain| fingerprint_of(chain.first()?)));
-    let service = TowerToHyperService::new(router.layer(Extension(peer)));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(32 * 1024);
-    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        () = stopped(&mut stop) => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
+impl Acceptor {
+    /// Takes connections until told to stop, then lets those under way finish.
+    pub(crate) async fn accept(self, listener: TcpListener) {
+        let mut stop = self.stop.clone();
+        let (places, guests) =
+            (Arc::new(Semaphore::new(self.limits.connections)), Guests::new(self.limits.guests));
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            let next = async { (Arc::clone(&places).acquire_owned().await, listener.accept().await) };
+            tokio::select! {
+                () = stopped(&mut stop) => break,
+                (place, socket) = next => match (place, socket) {
+                    (Ok(place), Ok((socket, from))) => match guests.enter(from.ip()) {
+                        Some(guest) => drop(connections.spawn(self.clone().connection(socket, guest, place))),
+                        None => tracing::debug!(%from, "too many connections without a certificate"),
+                    },
+                    // Out of file handles, most likely: waiting is all that helps.
+                    _ => tokio::time::sleep(Duration::from_millis(50)).await,
+                },
+            }
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
+        drop(listener);
+        let all = async { while connections.join_next().await.is_some() {} };
+        drop(tokio::time::timeout(self.limits.farewell, all).await); // whoever is left is cut off
+    }
+
+    async fn connection(self, socket: TcpStream, guest: Guest, _place: OwnedSemaphorePermit) {
+        if tokio::time::timeout(self.limits.life, self.converse(socket, guest)).await.is_err() {
+            tracing::debug!("a connection outlived its time");
+        }
+    }
+
+    async fn converse(self, socket: TcpStream, guest: Guest) {
+        let Self { tls, router, limits, mut stop } = self;
+        drop(socket.set_nodelay(true)); // only a matter of speed
+        let tls = TlsAcceptor::from(Arc::clone(&tls.borrow()));
+        let stream = match tokio::time::timeout(limits.head, tls.accept(socket)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::debug!(%error, "no TLS"),
+            Err(_) => return tracing::debug!("no TLS in time"),
+        };
+        let key = stream.get_ref().1.peer_certificates().and_then(|chain| fingerprint_of(chain.first()?));
+        let _guest = key.is_none().then_some(guest); // a board is no guest
+        let service = TowerToHyperService::new(router.layer(Extension(Peer(key))));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(32 * 1024);
+        let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            ended = serving.as_mut() => ended,
+            () = stopped(&mut stop) => {
+                serving.as_mut().graceful_shutdown();
+                serving.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection broke off");
+        }
     }
 }

@@ -2,9 +2,10 @@
 mod board;
 mod body;
 mod connection;
+mod guests;
 mod reject;
 
-pub(crate) use connection::{Limits, accept, tls};
+pub(crate) use connection::{Acceptor, Limits, tls};
 pub(crate) use reject::Refusal;
 
 use crate::blobs::Blobs;
@@ -105,7 +106,7 @@ async fn decline(
     Board(device): Board,
     Message(decline): Message<Decline>,
 ) -> Answered<Receipt> {
-    receipt(asked(&app, &device, Request::Decline(decline)).await?)
+    receipt(&asked(&app, &device, Request::Decline(decline)).await?)
 }
 
 async fn health(
@@ -139,7 +140,7 @@ async fn update(State(app): App, Board(device): Board, sealed: Sealed) -> Answer
     let request =
         Request::Submit { session: sealed.session, round: sealed.round, update: Hash::of(&sealed.bytes) };
     let outcome = match app.desk.handle(Who::from(&device), request, false).await? {
-        Outcome::Reply(reply) => reply?,
+        Outcome::Reply(reply) => (*reply)?,
         Outcome::StoreFirst => {
             crash::here("update-before-blob");
             app.blobs.put(sealed.bytes).await?;
@@ -147,7 +148,7 @@ async fn update(State(app): App, Board(device): Board, sealed: Sealed) -> Answer
             replied(app.desk.handle(Who::from(&device), request, true).await?)?
         }
     };
-    receipt(outcome)
+    receipt(&outcome)
 }
 
 async fn asked(app: &Shared, device: &Device, request: Request) -> Result<Reply, Reject> {
@@ -156,13 +157,13 @@ async fn asked(app: &Shared, device: &Device, request: Request) -> Result<Reply,
 
 fn replied(outcome: Outcome) -> Result<Reply, Reject> {
     match outcome {
-        Outcome::Reply(reply) => reply,
+        Outcome::Reply(reply) => *reply,
         Outcome::StoreFirst => Err(Reject::Internal),
     }
 }
 
-fn receipt(reply: Reply) -> Answered<Receipt> {
-    match reply {
+fn receipt(reply: &Reply) -> Answered<Receipt> {
+    match *reply {
         Reply::Receipt(receipt) => Ok(Said(receipt)),
         Reply::Answer(_) => Err(Reject::Internal.into()),
     }

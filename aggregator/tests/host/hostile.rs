@@ -158,3 +158,28 @@ async fn slow_clients_lose_their_place_and_others_are_served() {
     assert!(begun.elapsed() < Duration::from_secs(30));
     host.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_from_one_address_do_not_take_every_place() {
+    let mut few = settings();
+    few.server.guests = 3;
+    let home = home(&few).await;
+    let host = serve(&home).await;
+    let at = host.address();
+    let board = Board::join(&home, at).await;
+    let mut boards = Vec::new();
+    while boards.len() < 6 {
+        boards.extend(connect(at, board.tls.clone()).await); // boards that stay don't count
+    }
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        silent.push(tokio::net::TcpStream::connect(at).await.unwrap());
+    }
+    while connect(at, board.tls.clone()).await.is_ok() {} // until the last of the three was taken in
+    let begun = Instant::now();
+    silent.clear();
+    while board.poll(at, None).await.is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the places of those who left aren't free");
+    }
+    host.shutdown().await.unwrap();
+}

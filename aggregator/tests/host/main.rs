@@ -1,6 +1,7 @@
 //! The host over real TLS on loopback: enrolment, hostile clients, whole runs, and power cuts.
 mod board;
 mod enrolment;
+mod examples;
 mod hostile;
 mod power_cuts;
 mod rounds;
