@@ -97,7 +97,7 @@ struct Backup {
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  aggregator restore fleet-monday fleet\n\nBoards that are ahead of the backup are told so and go on from there."
+    after_help = "Example:\n  aggregator restore fleet-monday fleet-again\n\nBoards that are ahead of the backup are told so and go on from there."
 )]
 struct Restore {
     /// The backup's directory

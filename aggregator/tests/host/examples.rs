@@ -111,9 +111,9 @@ async fn every_example_in_the_help_runs() {
     assert_eq!((&status["boards"], &status["phase"]), (&5.into(), &"gathering".into()), "{status}");
     let contents = fs::read_to_string(dir.join("shared/contents.json")).unwrap();
     assert!(contents.contains("part-0.f32"));
-    fs::rename(dir.join("fleet"), dir.join("lost")).unwrap();
     run(dir, "restore");
-    assert_eq!(serde_json::from_slice::<serde_json::Value>(&run(dir, "status")[0].stdout).unwrap(), status);
+    let again = shell(dir, "aggregator status fleet-again --format json").output().unwrap();
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&again.stdout).unwrap(), status);
 }
 
 #[test]
