@@ -1,0 +1,199 @@
+//! Files from anywhere: an error that names the trouble, never a panic, never much memory.
+
+use crate::common::{card, ensemble};
+use models::nn::arch;
+use onnx::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    decode,
+};
+use onnx::{Role, export, import};
+use proptest::prelude::*;
+use prost::Message;
+use std::sync::LazyLock;
+
+/// An export with every kind of node.
+static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut card = card("cc32-gn", 2);
+    card.input = [1, 8, 8];
+    card.preprocessing = models::params::Preprocessing::none(1);
+    let (graph, _) = arch::build(&card).unwrap();
+    export(&ensemble(&card, 1), &graph, Role::Specialist).unwrap()
+});
+
+/// Bytes that are structure, not weights: where a flip is worth trying.
+static STRUCTURE: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let mut model = decode(&GOOD).unwrap();
+    let mut places = Vec::new();
+    let weights = model
+        .graph
+        .as_mut()
+        .unwrap()
+        .initializer
+        .iter()
+        .map(|t| t.raw_data.clone())
+        .filter(|raw| raw.len() > 64);
+    let mut at = 0;
+    for raw in weights {
+        let start = at + GOOD[at..].windows(raw.len()).position(|w| w == raw).unwrap();
+        places.extend(at..start);
+        at = start + raw.len();
+    }
+    places.extend(at..GOOD.len());
+    places
+});
+
+fn tiny(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>, output: &str) -> Vec<u8> {
+    let graph = GraphProto {
+        node: nodes,
+        name: "tiny".into(),
+        initializer,
+        input: vec![ValueInfoProto::batch_of("input", &[1, 4, 4])],
+        output: vec![ValueInfoProto::batch_of(output, &[2])],
+    };
+    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec()
+}
+
+fn node(op: &str, name: &str, input: &[&str], output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
+    let input = input.iter().map(|name| (*name).into()).collect();
+    NodeProto {
+        input,
+        output: vec![output.into()],
+        name: name.into(),
+        op_type: op.into(),
+        attribute,
+        domain: String::new(),
+    }
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    import(bytes).unwrap_err().to_string()
+}
+
+fn refuses(bytes: &[u8], words: &[&str]) {
+    let text = refusal(bytes);
+    assert!(words.iter().all(|word| text.contains(word)), "{text:?} does not say {words:?}");
+}
+
+#[test]
+fn what_is_no_graph_is_refused() {
+    assert!(import(&GOOD).is_ok());
+    refuses(b"", &["operator set 0"]);
+    refuses(b"hello, this is text", &["damaged or not ONNX"]);
+    refuses(&tiny(vec![], vec![], "y"), &["nothing writes its output \"y\""]);
+    let mut model = decode(&GOOD).unwrap();
+    model.opset_import[0].version = 9;
+    refuses(&model.encode_to_vec(), &["operator set 9", "opset_version=17"]);
+    model.opset_import[0].version = 17;
+    model.graph = None;
+    refuses(&model.encode_to_vec(), &["no graph"]);
+}
+
+#[test]
+fn a_node_that_cannot_be_used_is_named() {
+    let relu = |input, output| node("Relu", "squash", &[input], output, vec![]);
+    refuses(
+        &tiny(vec![node("Einsum", "mix", &["input"], "y", vec![])], vec![], "y"),
+        &["node mix", "Einsum", "Gemm", "--engine ort"],
+    );
+    refuses(
+        &tiny(vec![relu("nowhere", "y")], vec![], "y"),
+        &["node squash (Relu)", "\"nowhere\"", "nothing writes it"],
+    );
+    refuses(
+        &tiny(vec![relu("b", "a"), node("Relu", "back", &["a"], "b", vec![])], vec![], "b"),
+        &["squash", "cycle"],
+    );
+    refuses(&tiny(vec![relu("y", "y")], vec![], "y"), &["squash", "cycle"]);
+    refuses(&tiny(vec![relu("input", "input")], vec![], "input"), &["squash", "already there"]);
+    let flatten = node("Flatten", "flat", &["input"], "y", vec![AttributeProto::int("axis", 2)]);
+    refuses(&tiny(vec![flatten], vec![], "y"), &["flat (Flatten)", "axis is 2", "only 1"]);
+    let strange = node("Relu", "squash", &["input"], "y", vec![AttributeProto::int("slope", 2)]);
+    refuses(&tiny(vec![strange], vec![], "y"), &["attribute slope"]);
+    let step = node("Reshape", "apart", &["input", "shape"], "a", vec![]);
+    let shape = TensorProto::whole("shape", &[0, 1, -1]);
+    refuses(
+        &tiny(vec![step, relu("a", "y")], vec![shape], "y"),
+        &["squash", "step of a group normalisation"],
+    );
+}
+
+#[test]
+fn a_weight_that_does_not_fit_is_named() {
+    let gemm = || node("Gemm", "fc", &["v", "w"], "y", vec![AttributeProto::int("transB", 1)]);
+    let flatten = || node("Flatten", "flat", &["input"], "v", vec![]);
+    let with = |w: TensorProto| tiny(vec![flatten(), gemm()], vec![w], "y");
+    assert!(import(&with(TensorProto::floats("w", &[2, 16], &[0.5; 32]))).is_ok());
+    refuses(&with(TensorProto::floats("w", &[2, 15], &[0.5; 30])), &["fc (Gemm)", "[2, 15]", "[2, 16]"]);
+    refuses(
+        &with(TensorProto { dims: vec![2, 16], ..TensorProto::floats("w", &[1], &[0.5]) }),
+        &["constant w", "1 values for extents [2, 16]"],
+    );
+    refuses(
+        &with(TensorProto { dims: vec![1 << 40, 1 << 40], ..TensorProto::floats("w", &[1], &[0.5]) }),
+        &["constant w", "can't be meant"],
+    );
+    refuses(
+        &with(TensorProto { dims: vec![-2, 16], ..TensorProto::floats("w", &[1], &[0.5]) }),
+        &["constant w", "can't be meant"],
+    );
+    refuses(
+        &with(TensorProto { data_location: 1, ..TensorProto::floats("w", &[2, 16], &[0.5; 32]) }),
+        &["constant w", "another file"],
+    );
+    refuses(
+        &with(TensorProto { data_type: 11, ..TensorProto::floats("w", &[2, 16], &[0.5; 32]) }),
+        &["constant w", "element type 11"],
+    );
+    refuses(&with(TensorProto::floats("w", &[2, 16], &[f32::NAN; 32])), &["constant w", "not finite"]);
+    let shared = node("Gemm", "again", &["v", "w"], "z", vec![AttributeProto::int("transB", 1)]);
+    let weight = TensorProto::floats("w", &[2, 16], &[0.5; 32]);
+    refuses(
+        &tiny(vec![flatten(), gemm(), shared], vec![weight], "y"),
+        &["again", "the weight of another node"],
+    );
+}
+
+#[test]
+fn giant_windows_and_samples_are_refused_unallocated() {
+    let conv = node("Conv", "wide", &["input", "w"], "y", vec![AttributeProto::ints("pads", [1 << 30; 4])]);
+    let weight = TensorProto::floats("w", &[1, 1, 1, 1], &[1.0]);
+    refuses(&tiny(vec![conv], vec![weight.clone()], "y"), &["wide (Conv)", "pads"]);
+    let pads = || vec![AttributeProto::ints("pads", [1024; 4])];
+    let names: Vec<String> = (0..20).map(|i| format!("c{i}")).collect();
+    let read = |i: usize| if i == 0 { "input".to_owned() } else { names[i - 1].clone() };
+    let nodes =
+        (0..20).map(|i| node("Conv", &names[i], &[&read(i), &format!("w{i}")], &names[i], pads())).collect();
+    let weights = (0..20).map(|i| TensorProto { name: format!("w{i}"), ..weight.clone() }).collect();
+    refuses(&tiny(nodes, weights, "c19"), &["too large", "numbers computed for one sample"]);
+    let mut model = decode(&tiny(vec![], vec![], "y")).unwrap();
+    model.graph.as_mut().unwrap().input = vec![ValueInfoProto::batch_of("input", &[1 << 40, 1 << 40, 3])];
+    refuses(&model.encode_to_vec(), &["too large", "numbers of one sample"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    #[test]
+    fn a_cut_file_is_refused(at in any::<prop::sample::Index>()) {
+        let at = at.index(GOOD.len());
+        prop_assert!(import(&GOOD[..at]).is_err());
+    }
+
+    #[test]
+    fn a_changed_file_is_refused_or_means_something(flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+        let mut bytes = GOOD.clone();
+        for (place, byte) in flips {
+            bytes[STRUCTURE[place.index(STRUCTURE.len())]] = byte;
+        }
+        if let Ok(network) = import(&bytes) {
+            prop_assert_eq!(network.graph.len(), network.values.len());
+            prop_assert!(onnx::write(&network).is_ok());
+        }
+    }
+
+    #[test]
+    fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        prop_assert!(import(&bytes).is_err());
+    }
+}
