@@ -1,14 +1,20 @@
 //! The loop that takes part in rounds: does what [`Participant`] says, and makes every result durable before telling it.
+mod clock;
+mod words;
+
+pub use clock::{Clock, Uptime};
+
 use crate::personal::{LearnError, Personal, Place};
 use crate::store::{BlobCache, Store, StoreError};
 use crate::train::{TrainerError, Workshop};
 use crate::transport::{CallError, Link};
 use models::fed::erased::method;
 use models::nn::Split;
-use models::round::{Ceilings, Happening, Millis, Participant, Step, Stop};
-use models::wire::{Adopt, Answer, Declined, PartRef, Reject, Session, Task, Why, part_values};
+use models::round::{Ceilings, Happening, Participant, Step, Stop};
+use models::wire::{Adopt, Declined, PartRef, Reject, Session, Task, Why, part_values};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use words::{trained, waiting};
 
 /// Why a board stopped taking part.
 #[derive(Debug, thiserror::Error)]
@@ -54,34 +60,6 @@ pub struct Means {
     pub minutes: u64,
     /// Most memory of one task, in bytes.
     pub memory: u64,
-}
-
-/// Time as the loop sees it.
-pub trait Clock {
-    /// Now.
-    fn now(&self) -> Millis;
-    /// Comes back at that time.
-    fn sleep_until(&self, then: Millis);
-}
-
-/// The process's own time, from its start: it needs no calendar.
-#[derive(Debug)]
-pub struct Uptime(Instant);
-
-impl Default for Uptime {
-    fn default() -> Self {
-        Self(Instant::now())
-    }
-}
-
-impl Clock for Uptime {
-    fn now(&self) -> Millis {
-        Millis(self.0.elapsed().as_millis() as u64)
-    }
-
-    fn sleep_until(&self, then: Millis) {
-        std::thread::sleep(Duration::from_millis(self.now().until(then)));
-    }
 }
 
 /// A board that takes part.
@@ -304,37 +282,4 @@ struct Failure {
     logged: Option<CallError>,
     call: Option<CallError>,
     waiting: Option<Why>,
-}
-
-fn trained(task: &Task, samples: usize, took: Duration, loss: f64, next: &Personal) -> String {
-    let bytes = next.pending.as_ref().map_or(0, |p| p.sealed.len());
-    let (round, epochs, seconds) = (task.round, task.epochs, took.as_secs_f32());
-    format!(
-        "round {round}: trained {epochs} epochs on {samples} samples in {seconds:.1} s, loss {loss:.3}, sending {} kB",
-        bytes.div_ceil(1000)
-    )
-}
-
-fn waiting(why: Option<Why>) -> String {
-    match why {
-        None => "waiting".into(),
-        Some(Why::TooFewBoards { have, need }) => format!("waiting: {have} of {need} boards are there"),
-        Some(Why::NotSelected { round }) => format!("round {round}: other boards were picked"),
-        Some(Why::Collecting { round }) => format!("round {round}: done here, waiting for other boards"),
-        Some(Why::Aggregating { round }) => format!("round {round}: the host computes"),
-        Some(Why::Stalled { round }) => {
-            format!("round {round}: stalled after too many failures; the operator of the host must look")
-        }
-        Some(Why::Finished) => "finished: this board has the final model".into(),
-        Some(_) => "waiting, for a reason this program doesn't know".into(),
-    }
-}
-
-/// The answer of a poll, in words, for `status` and tests.
-pub fn in_words(answer: &Answer) -> String {
-    match answer {
-        Answer::Task(task) => format!("round {}: the host waits for this board", task.round),
-        Answer::Adopt(adopt) => format!("model {} waits to be taken over", adopt.version),
-        Answer::Wait(outlook) => waiting(Some(outlook.why)),
-    }
 }

@@ -5,7 +5,9 @@ mod board;
 mod data;
 mod doctor;
 mod enroll;
+mod infer;
 mod models;
+mod ort;
 mod output;
 mod run;
 
@@ -53,10 +55,13 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Run(args) => run::run(&args),
         Command::Personalize(args) => run::personalize(&args),
         Command::Statistics(args) => data::statistics(&args),
+        Command::Export(args) => models::export(&args),
+        Command::Infer(args) => infer::infer(&args),
         Command::Status(args) => models::status(&args),
         Command::Models(args) => models::list(&args),
         Command::Data(args) => data::list(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Ort(args) => ort::ort(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Validate(args) => board::validate(&args),
     }

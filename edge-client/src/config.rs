@@ -5,6 +5,7 @@ pub use settings::{Kind, SETTINGS, Setting};
 
 use models::fed::Disclosure;
 use models::round::Ceilings;
+use onnx::runtime::Engine;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -157,7 +158,8 @@ impl Raw {
             cache: self.number("limits.cache") << 20,
             threads: self.number("compute.threads") as usize,
             isa: Some(self.text("compute.isa")).filter(|t| !t.is_empty()),
-            engine: self.text("infer.engine"),
+            // `Kind::OneOf` let nothing else through.
+            engine: self.text("infer.engine").parse().unwrap_or_default(),
             ort_lib: self.path("infer.ort_lib"),
             timeout: Duration::from_secs(self.number("network.timeout")),
             raw: self,
@@ -193,7 +195,7 @@ pub struct Config {
     /// Cap of the instruction set.
     pub isa: Option<String>,
     /// Engine that answers.
-    pub engine: String,
+    pub engine: Engine,
     /// ONNX Runtime's library.
     pub ort_lib: Option<PathBuf>,
     /// Longest wait for one answer of the host.

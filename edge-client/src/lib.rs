@@ -2,6 +2,7 @@
 //!
 //! Blocking, no async runtime. [`cli::main_from`] is the whole program, so that another one can run itself as a board.
 pub mod agent;
+pub mod answers;
 pub mod cli;
 pub mod compare;
 pub mod config;

@@ -2,6 +2,7 @@
 use super::output::Format;
 use crate::transport::Address;
 use clap::{Args, Parser, Subcommand};
+use onnx::runtime::Engine;
 use std::path::PathBuf;
 
 /// Keeps a board's data and personal model, trains when the host asks, and answers.
@@ -34,6 +35,14 @@ pub enum Command {
         after_help = "Example:\n  edge-client statistics --dir kitchen --data kitchen-pictures --format json"
     )]
     Statistics(Listing),
+    /// Write the personal and the shared model as ONNX files
+    #[command(after_help = "Example:\n  edge-client export --dir kitchen --out kitchen-models")]
+    Export(Export),
+    /// Answer: class, confidence, who decided
+    #[command(
+        after_help = "Examples:\n  edge-client infer --dir kitchen new-picture.png\n  edge-client infer --dir kitchen --engine native --format json pictures/"
+    )]
+    Infer(Infer),
     /// Tell how it goes
     #[command(after_help = "Example:\n  edge-client status --dir kitchen")]
     Status(Looking),
@@ -55,6 +64,9 @@ pub enum Command {
         arg_required_else_help = true
     )]
     Bench(Bench),
+    /// ONNX Runtime on this board
+    #[command(after_help = "Example:\n  edge-client ort check", arg_required_else_help = true)]
+    Ort(Ort),
     /// Check everything a board needs, and say what to do
     #[command(after_help = "Example:\n  edge-client doctor --dir kitchen")]
     Doctor(Looking),
@@ -149,6 +161,37 @@ pub struct Listing {
     pub format: Format,
 }
 
+/// `export`.
+#[derive(Args, Debug)]
+pub struct Export {
+    #[command(flatten)]
+    pub board: Board,
+    /// Folder to write specialist.onnx and generalist.onnx to
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// `infer`.
+#[derive(Args, Debug)]
+pub struct Infer {
+    #[command(flatten)]
+    pub board: Board,
+    #[command(flatten)]
+    pub local: Local,
+    /// PNG or JPEG files, folders of them, IDX files
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+    /// Who computes: auto, ort, native or tract [default: auto]
+    #[arg(long)]
+    pub engine: Option<String>,
+    /// ONNX Runtime's library, or the folder that holds it
+    #[arg(long, value_name = "PATH")]
+    pub ort_lib: Option<PathBuf>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
 /// `status` and `doctor`.
 #[derive(Args, Debug)]
 pub struct Looking {
@@ -205,6 +248,11 @@ pub enum BenchWhat {
     /// One training step
     #[command(after_help = "Example:\n  edge-client bench train --arch cc28 --batch 64 --threads 2 --json")]
     Train(BenchArgs),
+    /// One answer
+    #[command(
+        after_help = "Example:\n  edge-client bench infer --arch cc28 --batch 1 --engine native --json"
+    )]
+    Infer(BenchInfer),
 }
 
 /// What both benches take.
@@ -225,6 +273,59 @@ pub struct BenchArgs {
     /// One line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `bench infer`.
+#[derive(Args, Debug)]
+pub struct BenchInfer {
+    #[command(flatten)]
+    pub bench: BenchArgs,
+    /// Who computes: auto, ort, native or tract
+    #[arg(long, default_value = "auto")]
+    pub engine: Engine,
+    /// ONNX Runtime's library, or the folder that holds it
+    #[arg(long, value_name = "PATH")]
+    pub ort_lib: Option<PathBuf>,
+}
+
+/// `ort`.
+#[derive(Args, Debug)]
+pub struct Ort {
+    /// What about it.
+    #[command(subcommand)]
+    pub what: OrtWhat,
+}
+
+/// `ort …`.
+#[derive(Debug, Subcommand)]
+pub enum OrtWhat {
+    /// Take the library out of a Python package
+    #[command(
+        after_help = "Example:\n  pip download --no-deps onnxruntime\n  edge-client ort install --from onnxruntime-1.24.4-cp312-cp312-manylinux_2_28_aarch64.whl"
+    )]
+    Install(OrtInstall),
+    /// Load the library and run a small graph
+    #[command(after_help = "Example:\n  edge-client ort check --ort-lib /opt/onnxruntime/lib")]
+    Check(OrtCheck),
+}
+
+/// `ort install`.
+#[derive(Args, Debug)]
+pub struct OrtInstall {
+    /// The wheel of the Python package onnxruntime for this board
+    #[arg(long, value_name = "WHEEL")]
+    pub from: PathBuf,
+    /// Folder to install into [default: in your data directory]
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+}
+
+/// `ort check`.
+#[derive(Args, Debug)]
+pub struct OrtCheck {
+    /// ONNX Runtime's library, or the folder that holds it
+    #[arg(long, value_name = "PATH")]
+    pub ort_lib: Option<PathBuf>,
 }
 
 /// `validate`.

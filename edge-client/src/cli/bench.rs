@@ -1,8 +1,13 @@
 //! `bench`: what this board can do, measured on made-up data.
-use super::args::{Bench, BenchArgs, BenchWhat, Board, Local};
+use super::args::{Bench, BenchArgs, BenchInfer, BenchWhat, Board, Local};
 use super::board;
+use super::infer;
+use crate::answers::{Answerer, Graphs};
 use crate::train::pool;
+use ::models::fed::Predictor;
 use ::models::nn::bench::Bench as Training;
+use ::models::nn::{Graph, Op, arch, init};
+use ::models::params::{ModelCard, Preprocessing};
 use serde_json::json;
 use std::time::Instant;
 
@@ -10,6 +15,7 @@ pub(super) fn bench(args: &Bench) -> anyhow::Result<()> {
     board::config(&Board::default(), &Local::default(), &[])?;
     match &args.what {
         BenchWhat::Train(args) => train(args),
+        BenchWhat::Infer(args) => infer(args),
     }
 }
 
@@ -29,6 +35,42 @@ fn train(args: &BenchArgs) -> anyhow::Result<()> {
     };
     report(args, ms, flops);
     Ok(())
+}
+
+fn infer(args: &BenchInfer) -> anyhow::Result<()> {
+    let (graph, spec) = arch::build(&card(&args.bench.arch))?;
+    let engine = infer::engine(args.engine, args.ort_lib.clone(), args.bench.threads.unwrap_or(0) as usize)?;
+    let predictor = Predictor::single(&init(&graph, &spec, 0), &[]);
+    let graphs = Graphs::of(&predictor, &graph)?;
+    let mut answerer = Answerer::new(&graphs, predictor.router().clone(), &spec, engine.as_ref())?;
+    let inputs = vec![0.5; args.bench.batch as usize * graph.input().len()];
+    let ms = median_ms(args.bench.steps, || Ok(drop(answerer.answer(&inputs)?)))?;
+    board::say(&format!("engine {} ({})", engine.name(), engine.provider()));
+    report(&args.bench, ms, forward_flops(&graph) * f64::from(args.bench.batch));
+    Ok(())
+}
+
+/// The network of this name on the input it was made for, with ten classes.
+fn card(arch: &str) -> ModelCard {
+    let input = match arch {
+        "har1d" => [6, 1, 64],
+        "cc32" | "cc32-gn" | "kdhcnn" => [3, 32, 32],
+        _ => [1, 28, 28],
+    };
+    let labels = (0..10).map(|c| c.to_string()).collect();
+    ModelCard {
+        arch: arch.into(),
+        input,
+        labels,
+        statistics: 0,
+        preprocessing: Preprocessing::none(input[0]),
+    }
+}
+
+/// Two operations for each multiplication of a pass forward.
+fn forward_flops(graph: &Graph) -> f64 {
+    let weighted = graph.nodes().iter().filter(|n| matches!(n.op, Op::Conv2d(_) | Op::Linear { .. }));
+    weighted.map(|n| 2.0 * (n.dims.pixels() * graph.entries()[n.entries[0]].shape.len()) as f64).sum()
 }
 
 /// Median time of a step, after a tenth of warming up.

@@ -1,12 +1,14 @@
 //! `doctor`: everything a board needs, checked in the order in which it would fail.
 use super::args::{Local, Looking};
 use super::board;
+use super::infer;
 use super::output::{self, Row};
 use crate::config::Config;
 use crate::data::{self, Target};
 use crate::store::{Record, Store};
 use crate::transport::HostClock;
 use anyhow::bail;
+use onnx::runtime;
 use serde_json::json;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,6 +26,7 @@ type Check = (&'static str, Verdict, String);
 pub(super) fn doctor(args: &Looking) -> anyhow::Result<()> {
     let config = board::config(&args.board, &Local::default(), &[])?;
     let mut checks = vec![processor(), memory(), temperature()];
+    checks.extend(engines(&config));
     match Store::peek(&config.dir) {
         Ok(record) => checks.extend([
             clock(&record),
@@ -86,6 +89,16 @@ fn temperature() -> Check {
         }
         Some(t) => ("temperature", Verdict::Ok, format!("{t:.0} °C")),
     }
+}
+
+fn engines(config: &Config) -> Vec<Check> {
+    let all = runtime::all(&infer::options(config.ort_lib.clone(), config.threads));
+    let check =
+        |(engine, opened): (runtime::Engine, Result<Box<dyn ::models::infer::Runtime>, _>)| match opened {
+            Ok(runtime) => (engine.name(), Verdict::Ok, runtime.provider()),
+            Err(error) => (engine.name(), Verdict::Warn, format!("{error}")),
+        };
+    all.into_iter().map(check).collect()
 }
 
 fn clock(record: &Record) -> Check {

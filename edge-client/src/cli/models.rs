@@ -1,9 +1,12 @@
 //! `status`, `models` and `export`.
-use super::args::{Local, Looking, Models, ModelsWhat};
-use super::board;
+use super::args::{Export, Local, Looking, Models, ModelsWhat};
+use super::board::{self, say};
 use super::output::{self, Row};
+use crate::answers::Graphs;
 use crate::store::{Record, Store};
+use anyhow::Context;
 use serde_json::{Value, json};
+use std::path::Path;
 
 pub(super) fn status(args: &Looking) -> anyhow::Result<()> {
     let config = board::config(&args.board, &Local::default(), &[])?;
@@ -53,5 +56,27 @@ pub(super) fn list(args: &Models) -> anyhow::Result<()> {
         Some(row)
     };
     output::print(args.format, &streams.into_iter().filter_map(row).collect::<Vec<_>>())?;
+    Ok(())
+}
+
+pub(super) fn export(args: &Export) -> anyhow::Result<()> {
+    let config = board::config(&args.board, &Local::default(), &[])?;
+    let record = Store::peek(&config.dir)?;
+    let (graph, spec) = board::network(&record)?;
+    let graphs = Graphs::of(&record.personal.predictor(&spec)?, &graph)?;
+    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+    write(&args.out.join("specialist.onnx"), &graphs.specialist)?;
+    match &graphs.generalist {
+        Some(bytes) => write(&args.out.join("generalist.onnx"), bytes),
+        None => {
+            say("this method has one stream: no generalist is written");
+            Ok(())
+        }
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    std::fs::write(path, bytes).with_context(|| path.display().to_string())?;
+    println!("{}", path.display());
     Ok(())
 }

@@ -7,6 +7,7 @@ use models::id::Hash;
 use models::wire::{Envelope, Method, Reject, from_bytes};
 use rustls::ClientConfig;
 use std::fmt;
+use std::io::ErrorKind;
 use std::time::Duration;
 use ureq::http::{Request, Response};
 use ureq::unversioned::resolver::DefaultResolver;
@@ -156,9 +157,10 @@ impl Transport for Https {
 fn said(error: &ureq::Error) -> String {
     match error {
         ureq::Error::HostNotFound => "no such name; check the address and the network".into(),
-        ureq::Error::ConnectionFailed => {
-            "the connection is refused; is `aggregator serve` running there?".into()
+        ureq::Error::Io(io) if io.kind() == ErrorKind::ConnectionRefused => {
+            "nothing listens there; is `aggregator serve` running?".into()
         }
+        ureq::Error::Io(io) => io.to_string(),
         ureq::Error::Timeout(what) => format!("no answer in time ({what}); is the network up?"),
         ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than {limit} bytes"),
         other => other.to_string(),

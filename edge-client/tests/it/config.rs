@@ -17,7 +17,7 @@ fn flags_beat_the_environment_which_beats_the_file_which_beats_defaults() {
     };
     let raw = Raw::default().with_file(file).with_environment(environment);
     let config = raw.with_flag("infer.engine", Some("ort".into())).with_flag("dir", None).check().unwrap();
-    assert_eq!((config.dir.clone(), config.ceilings.epochs, config.engine.as_str()), ("a".into(), 4, "ort"));
+    assert_eq!((config.dir.clone(), config.ceilings.epochs, config.engine.name()), ("a".into(), 4, "ort"));
     assert_eq!((config.ceilings.allow, config.minutes), (Disclosure::Nothing, 60));
     let shown = config.to_toml();
     for line in [

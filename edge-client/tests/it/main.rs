@@ -5,3 +5,4 @@ mod data;
 mod help;
 mod host;
 mod store;
+mod transport;

@@ -1,0 +1,30 @@
+//! What the owner reads.
+use crate::personal::Personal;
+use models::wire::{Task, Why};
+use std::time::Duration;
+
+/// A round's training, as the owner reads it.
+pub(super) fn trained(task: &Task, samples: usize, took: Duration, loss: f64, next: &Personal) -> String {
+    let bytes = next.pending.as_ref().map_or(0, |p| p.sealed.len());
+    let (round, epochs, seconds) = (task.round, task.epochs, took.as_secs_f32());
+    format!(
+        "round {round}: trained {epochs} epochs on {samples} samples in {seconds:.1} s, loss {loss:.3}, sending {} kB",
+        bytes.div_ceil(1000)
+    )
+}
+
+/// Why the board waits.
+pub(super) fn waiting(why: Option<Why>) -> String {
+    match why {
+        None => "waiting".into(),
+        Some(Why::TooFewBoards { have, need }) => format!("waiting: {have} of {need} boards are there"),
+        Some(Why::NotSelected { round }) => format!("round {round}: other boards were picked"),
+        Some(Why::Collecting { round }) => format!("round {round}: done here, waiting for other boards"),
+        Some(Why::Aggregating { round }) => format!("round {round}: the host computes"),
+        Some(Why::Stalled { round }) => {
+            format!("round {round}: stalled after too many failures; the operator of the host must look")
+        }
+        Some(Why::Finished) => "finished: this board has the final model".into(),
+        Some(_) => "waiting, for a reason this program doesn't know".into(),
+    }
+}

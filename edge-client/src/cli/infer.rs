@@ -1,0 +1,136 @@
+//! `infer`.
+use super::args::Infer;
+use super::board::{self, say};
+use super::output::{self, Format, Row};
+use crate::answers::{Answerer, Graphs};
+use crate::config::Config;
+use crate::data::{Queries, Target, queries};
+use crate::personal::{Personal, Place};
+use crate::store::{Record, Store};
+use crate::train::{Network, Workshop};
+use ::models::fed::{Decider, Routed, argmax};
+use ::models::infer::Runtime;
+use ::models::params::ModelSpec;
+use onnx::runtime::{Engine, Options};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Inputs that are answered together.
+const BATCH: usize = 64;
+
+pub(super) fn infer(args: &Infer) -> anyhow::Result<()> {
+    let lib = args.ort_lib.as_ref().map(|p| p.to_string_lossy().into_owned());
+    let config = board::config(
+        &args.board,
+        &args.local,
+        &[("infer.engine", args.engine.clone()), ("infer.ort_lib", lib)],
+    )?;
+    let record = Store::peek(&config.dir)?;
+    let network = board::network(&record)?;
+    let (graph, spec) = &network;
+    let predictor = personal(&record, &config, &network)?.predictor(spec)?;
+    let engine = engine(config.engine, config.ort_lib.clone(), config.threads)?;
+    let graphs = Graphs::of(&predictor, graph)?;
+    let mut answerer = Answerer::new(&graphs, predictor.router().clone(), spec, engine.as_ref())?;
+    let asked = queries(&args.inputs, Target::of(spec.card(), config.resize))?;
+    for error in &asked.unusable {
+        say(&format!("warning: left out: {error}"));
+    }
+    output::print(args.format, &rows(&mut answerer, &asked, spec, engine.as_ref(), args.format)?)?;
+    Ok(())
+}
+
+/// What the board learned; adapted here and now if that is still to be done and there are data.
+fn personal(record: &Record, config: &Config, network: &Network) -> anyhow::Result<Personal> {
+    let personal = record.personal.clone();
+    if !personal.adapted.expose().is_empty() || config.data.is_empty() {
+        return Ok(personal);
+    }
+    let client = record.enrolled(&config.dir)?.1.client;
+    let samples = board::samples(config, network.1.card())?.samples;
+    let mut workshop = Workshop::new(network.clone(), samples, client, board::threads(config.threads))?;
+    say("training is not over: answering with the present state, adapted to the data given");
+    Ok(personal.personalize(&Place::of(&workshop), workshop.trainer(personal.seed)?)?)
+}
+
+/// The engine that was asked for.
+pub(super) fn engine(
+    engine: Engine,
+    ort_lib: Option<PathBuf>,
+    threads: usize,
+) -> anyhow::Result<Box<dyn Runtime>> {
+    Ok(engine.open(&options(ort_lib, threads))?)
+}
+
+/// Where ONNX Runtime is looked for: as everywhere, and where `ort install` puts it.
+pub(super) fn options(ort_lib: Option<PathBuf>, threads: usize) -> Options {
+    let mut options = Options { ort_lib, threads: board::threads(threads), ..Options::of_process() };
+    options.places.insert(0, super::ort::install_place());
+    options
+}
+
+fn rows(
+    answerer: &mut Answerer,
+    asked: &Queries,
+    spec: &ModelSpec,
+    engine: &dyn Runtime,
+    format: Format,
+) -> anyhow::Result<Vec<Row>> {
+    let width: usize = spec.card().input.iter().product();
+    let mut rows = Vec::with_capacity(asked.names.len());
+    for (names, values) in asked.names.chunks(BATCH).zip(asked.values.chunks(BATCH * width)) {
+        let started = Instant::now();
+        let answers = answerer.answer(values)?;
+        let ms = started.elapsed().as_secs_f64() * 1e3 / names.len() as f64;
+        let dual = answerer.is_dual();
+        let describe = |(name, routed): (&String, &Routed)| {
+            row(name, routed, &spec.card().labels, (engine, ms), dual, format)
+        };
+        rows.extend(names.iter().zip(&answers).map(describe));
+    }
+    Ok(rows)
+}
+
+fn row(
+    name: &str,
+    routed: &Routed,
+    labels: &[String],
+    by: (&dyn Runtime, f64),
+    dual: bool,
+    format: Format,
+) -> Row {
+    let class = routed.class();
+    let decided = match routed.decided_by {
+        Decider::Specialist => "specialist",
+        Decider::Generalist => "generalist",
+    };
+    let familiar = match (format, routed.unfamiliar) {
+        (Format::Table, true) => json!("unfamiliar"),
+        (Format::Table, false) => json!(""),
+        (_, unfamiliar) => json!(unfamiliar),
+    };
+    let generalist = if dual { stream(&routed.generalist, labels, format) } else { Value::Null };
+    vec![
+        ("input", json!(name)),
+        ("class", json!(class)),
+        ("label", json!(labels[class])),
+        ("confidence", json!(routed.probabilities[class])),
+        ("weight", json!(routed.weight)),
+        ("decided_by", json!(decided)),
+        ("specialist", stream(&routed.specialist, labels, format)),
+        ("generalist", generalist),
+        ("engine", json!(by.0.name())),
+        ("provider", json!(by.0.provider())),
+        ("ms", json!(by.1)),
+        ("unfamiliar", familiar),
+    ]
+}
+
+fn stream(probabilities: &[f32], labels: &[String], format: Format) -> Value {
+    let class = argmax(probabilities);
+    match format {
+        Format::Table => json!({ "label": labels[class], "confidence": probabilities[class] }),
+        _ => json!({ "class": class, "label": labels[class], "confidence": probabilities[class] }),
+    }
+}
