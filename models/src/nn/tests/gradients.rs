@@ -114,6 +114,9 @@ fn convolutions_in_pairs_of_columns() {
         let pooled = [("a", conv(8)), ("b", Op::Conv2d(case)), ("", Op::Relu), ("", POOL), ("c", conv(8))];
         check(&format!("pairs, {what} and pool"), &net([2, 9, 8], 0, &pooled), true);
     }
+    // So wide that a sample takes several bands, the last one smaller.
+    let wide = [("a", conv(64)), ("b", conv(64)), ("", Op::Relu), ("", POOL)];
+    check("pairs in bands", &net([1, 20, 36], 0, &wide), true);
 }
 
 #[test]

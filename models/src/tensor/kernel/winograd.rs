@@ -68,22 +68,20 @@ fn winograd_input_body(at: PairRows, x: &[f32], v: &mut [f32]) {
     }
 }
 
-/// The output transform of all rows: each pair's two columns from its four products; `bias` has a float per channel.
-pub fn winograd_output(isa: Isa, at: PairRows, m: &[f32], first: usize, bias: Option<&[f32]>, y: &mut [f32]) {
-    assert!(m.len().is_multiple_of(4 * at.pairs * at.channels), "products for {at:?}");
-    assert!((first + at.rows) * at.pairs * at.channels <= m.len() / 4, "rows of products for {at:?}");
-    at.check(2 * at.pairs, y.len(), 4 * at.quarter());
+/// The output transform: each pair's two columns from its four products; `bias` has a float per channel.
+pub fn winograd_output(isa: Isa, at: PairRows, m: &[f32], bias: Option<&[f32]>, y: &mut [f32]) {
+    at.check(2 * at.pairs, y.len(), m.len());
     assert!(bias.is_none_or(|b| b.len() == at.channels), "bias of a convolution");
-    vectorised!(isa, winograd_output_body(at: PairRows, m: &[f32], first: usize, bias: Option<&[f32]>, y: &mut [f32]));
+    vectorised!(isa, winograd_output_body(at: PairRows, m: &[f32], bias: Option<&[f32]>, y: &mut [f32]));
 }
 
 #[inline(always)]
-fn winograd_output_body(at: PairRows, m: &[f32], first: usize, bias: Option<&[f32]>, y: &mut [f32]) {
-    let (c, quarter) = (at.channels, m.len() / 4);
+fn winograd_output_body(at: PairRows, m: &[f32], bias: Option<&[f32]>, y: &mut [f32]) {
+    let c = at.channels;
     for row in 0..at.rows {
         for t in 0..at.pairs {
-            let from = ((first + row) * at.pairs + t) * c;
-            let [m0, m1, m2, m3] = [0, 1, 2, 3].map(|q| &m[q * quarter + from..][..c]);
+            let from = (row * at.pairs + t) * c;
+            let [m0, m1, m2, m3] = [0, 1, 2, 3].map(|q| &m[q * at.quarter() + from..][..c]);
             let (y0, y1) = y[row * at.pitch + 2 * t * c..][..2 * c].split_at_mut(c);
             match bias {
                 Some(bias) => pair(m0, m1, m2, m3, |j| bias[j], y0, y1),

@@ -81,9 +81,11 @@ impl Product for Direct {
         self.conv.groups * self.weights()
     }
 
-    fn begin(&self, _: At<'_>, _: &[f32], _: &mut [f32]) {}
+    fn band(&self) -> usize {
+        4
+    }
 
-    fn rows(&self, at: At<'_>, rows: Range<usize>, x: &[f32], _: &[f32], out: &mut [f32], pitch: usize) {
+    fn rows(&self, at: At<'_>, rows: Range<usize>, x: &[f32], _: &mut [f32], out: &mut [f32], pitch: usize) {
         let (ahead, back) = self.panels(at.isa);
         for (g, panels) in at.packed.chunks_exact(ahead + back).enumerate() {
             let first = g * self.geo.co;

@@ -51,7 +51,7 @@ struct At<'a> {
 }
 
 /// A way to compute a convolution's three products. `x` is a whole bordered input plane, `dy` a whole bordered plane of the
-/// output gradient, `work` scratch that [`Product::begin`] fills for [`Product::rows`].
+/// output gradient, `work` scratch.
 trait Product: std::fmt::Debug + Send + Sync {
     /// Floats of packed weights.
     fn packed(&self, isa: Isa) -> usize;
@@ -61,10 +61,18 @@ trait Product: std::fmt::Debug + Send + Sync {
     fn work(&self) -> usize;
     /// Floats in which weight gradients are added up.
     fn sums(&self) -> usize;
-    /// Starts on a sample.
-    fn begin(&self, at: At<'_>, x: &[f32], work: &mut [f32]);
-    /// Output rows of that sample, `pitch` floats apart.
-    fn rows(&self, at: At<'_>, rows: Range<usize>, x: &[f32], work: &[f32], out: &mut [f32], pitch: usize);
+    /// Even number of rows that are best computed together.
+    fn band(&self) -> usize;
+    /// Output rows, `pitch` floats apart, the first a multiple of [`Product::band`].
+    fn rows(
+        &self,
+        at: At<'_>,
+        rows: Range<usize>,
+        x: &[f32],
+        work: &mut [f32],
+        out: &mut [f32],
+        pitch: usize,
+    );
     /// Adds the weight gradient of a sample.
     fn weight_grad(&self, isa: Isa, x: &[f32], dy: &[f32], work: &mut [f32], sums: &mut [f32]);
     /// The input gradient of a sample, without border.
@@ -128,13 +136,26 @@ impl Conv {
         PoolRow { width: self.dy.dims.width, channels: self.dy.dims.channels, pitch }
     }
 
+    /// Calls `f` with bands of the first `rows` rows.
+    fn bands(&self, rows: usize, f: impl FnMut(Range<usize>)) {
+        (0..rows).step_by(self.product.band()).map(|y| y..rows.min(y + self.product.band())).for_each(f);
+    }
+
     fn forward_sample(&self, pass: &Pass<'_>, x: &[f32], out: &mut [f32], work: &mut [f32]) {
-        let (plane, h) = (&self.output.plane, self.dy.dims.height);
-        self.product.begin(self.at(pass), x, work);
-        self.product.rows(self.at(pass), 0..h, x, work, &mut out[plane.origin()..], plane.pitch());
-        if self.after == After::Relu {
-            (0..h).for_each(|y| k::relu(pass.isa, &mut out[plane.row(y)]));
-        }
+        let (plane, at) = (&self.output.plane, self.at(pass));
+        self.bands(self.dy.dims.height, |rows| {
+            self.product.rows(
+                at,
+                rows.clone(),
+                x,
+                work,
+                &mut out[plane.row(rows.start).start..],
+                plane.pitch(),
+            );
+            if self.after == After::Relu {
+                rows.for_each(|y| k::relu(pass.isa, &mut out[plane.row(y)]));
+            }
+        });
     }
 
     fn forward_pooled(
@@ -147,11 +168,13 @@ impl Conv {
     ) {
         let (plane, pitch) = (&self.output.plane, self.dy.row_len());
         let (band, work) = work.split_at_mut(self.band_len());
-        self.product.begin(self.at(pass), x, work);
-        for (y, winners) in winners.chunks_exact_mut(plane.row_len()).enumerate() {
-            self.product.rows(self.at(pass), 2 * y..2 * y + 2, x, work, band, pitch);
-            k::relu_max_pool2(pass.isa, self.pool_row(pitch), band, &mut out[plane.row(y)], winners);
-        }
+        self.bands(2 * plane.dims.height, |rows| {
+            self.product.rows(self.at(pass), rows.clone(), x, work, band, pitch);
+            for (y, pair) in (rows.start / 2..rows.end / 2).zip(band.chunks_exact(2 * pitch)) {
+                let winners = &mut winners[y * plane.row_len()..(y + 1) * plane.row_len()];
+                k::relu_max_pool2(pass.isa, self.pool_row(pitch), pair, &mut out[plane.row(y)], winners);
+            }
+        });
     }
 
     /// The gradient of the result before pooling and ReLU, into the plane `dy`; and that of the bias.
@@ -188,7 +211,7 @@ impl Conv {
     }
 
     fn band_len(&self) -> usize {
-        if self.after == After::ReluPool { 2 * self.dy.row_len() } else { 0 }
+        if self.after == After::ReluPool { self.product.band() * self.dy.row_len() } else { 0 }
     }
 
     fn winners(&self) -> usize {
