@@ -127,7 +127,9 @@ impl Driver {
         if let Some(reply) = self.quarantined(who, request) {
             return Outcome::Reply(Box::new(reply));
         }
-        if matches!(request, Request::Submit { .. }) && !stored && self.run.awaits(who.id) {
+        if let (Request::Submit { session, round, .. }, false) = (request, stored)
+            && self.run.awaits(who.id, *session, *round)
+        {
             return Outcome::StoreFirst;
         }
         let handled = self.run.handle(clock::now(), who.id, request);

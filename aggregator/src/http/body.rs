@@ -1,12 +1,13 @@
 //! Bodies: capped before they are read, read before a deadline, decoded with nothing left over.
 use super::{Refusal, Shared};
 use crate::clock;
+use crate::config::Plan;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use models::id::RoundId;
+use models::id::{Hash, RoundId};
 use models::wire::{
     Envelope, MESSAGE_CAP, Reject, Session, from_bytes, open_update, split_submit, submit_cap, to_bytes,
 };
@@ -49,6 +50,7 @@ impl<T: Serialize> IntoResponse for Said<T> {
 pub(super) struct Sealed {
     pub(super) session: Session,
     pub(super) round: RoundId,
+    pub(super) hash: Hash,
     pub(super) bytes: Bytes,
 }
 
@@ -59,13 +61,24 @@ impl FromRequest<Arc<Shared>> for Sealed {
         let plan = &app.plan;
         let cap = submit_cap(plan.policy.codec, &plan.spec, plan.extent);
         let body = read(request, cap, app.limits.update).await?;
-        let (session, sealed) = split_submit(&body)?;
-        let bytes = body.slice_ref(sealed);
-        let (header, update) = open_update(&bytes, &plan.spec)?;
-        let asked = header.codec == plan.policy.codec
-            && header.extent == plan.extent
-            && update.prototype().len() <= plan.prototype;
-        if asked { Ok(Self { session, round: header.round, bytes }) } else { Err(Reject::NotAsked.into()) }
+        let plan = Arc::clone(plan);
+        let checked = tokio::task::spawn_blocking(move || check(&plan, &body)).await;
+        Ok(checked.map_err(|_| Reject::Internal)??)
+    }
+}
+
+/// Reads every number of it: off the executor.
+fn check(plan: &Plan, body: &Bytes) -> Result<Sealed, Reject> {
+    let (session, sealed) = split_submit(body)?;
+    let bytes = body.slice_ref(sealed);
+    let (header, update) = open_update(&bytes, &plan.spec)?;
+    let asked = header.codec == plan.policy.codec
+        && header.extent == plan.extent
+        && update.prototype().len() <= plan.prototype;
+    if asked {
+        Ok(Sealed { session, round: header.round, hash: Hash::of(&bytes), bytes })
+    } else {
+        Err(Reject::NotAsked)
     }
 }
 

@@ -137,8 +137,7 @@ async fn blob(State(app): App, Board(device): Board, Path(name): Path<String>) -
 
 async fn update(State(app): App, Board(device): Board, sealed: Sealed) -> Answered<Receipt> {
     app.traffic.up.fetch_add(sealed.bytes.len() as u64, Ordering::Relaxed);
-    let request =
-        Request::Submit { session: sealed.session, round: sealed.round, update: Hash::of(&sealed.bytes) };
+    let request = Request::Submit { session: sealed.session, round: sealed.round, update: sealed.hash };
     let outcome = match app.desk.handle(Who::from(&device), request, false).await? {
         Outcome::Reply(reply) => (*reply)?,
         Outcome::StoreFirst => {

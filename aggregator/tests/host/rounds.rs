@@ -1,4 +1,5 @@
 use crate::board::{Board, home, serve, settings};
+use models::fed::{Extent, Outgoing, Start};
 use models::id::Hash;
 use models::round::{Event, Phase};
 use models::wire::{Answer, Receipt, Reject, Session};
@@ -26,6 +27,10 @@ async fn run_to_the_end() -> (Vec<Hash>, Hash) {
     }
     assert_eq!(folded, 2);
     (boards[0].model.clone().unwrap(), status.published.unwrap().state)
+}
+
+fn whole(spec: &models::params::ModelSpec) -> Outgoing {
+    Outgoing::from_wire(Extent::Model, vec![0.25; Extent::Model.len(spec)], 5, Start::Global, Vec::new())
 }
 
 async fn all_done(
@@ -79,12 +84,28 @@ async fn twice_late_stale_and_not_selected_have_their_own_answers() {
         board.submit(at, &other.sealed(task, &spec)).await.unwrap(),
         Err(Reject::Duplicate { accepted: Hash::of(&sealed) })
     );
+    let (waiting, their) = &tasks[1];
+    let stale = models::wire::seal_update(models::id::RoundId(7), their.codec, &spec, &whole(&spec)).unwrap();
+    assert!(matches!(waiting.submit(at, &stale).await.unwrap(), Err(Reject::Resync { .. })));
+    let old = Board {
+        session: Session { epoch: 0, nonce: 0 },
+        tls: waiting.tls.clone(),
+        model: None,
+        id: waiting.id,
+    };
+    let refused = old.sealed(&models::wire::Task { seed: 1, ..their.clone() }, &spec);
+    assert_eq!(old.submit(at, &refused).await.unwrap(), Err(Reject::Superseded { epoch: 1 }));
     // The board restarts: the very same bytes in a new session still count once; the old session is told.
     let restarted =
         Board { session: Session { epoch: 2, nonce: 1 }, tls: board.tls.clone(), model: None, id: board.id };
     assert_eq!(restarted.submit(at, &sealed).await.unwrap(), Ok(Receipt::AlreadyAccepted));
     assert_eq!(board.submit(at, &sealed).await.unwrap(), Err(Reject::Superseded { epoch: 2 }));
     host.shutdown().await.unwrap();
+    let kept = home.dir.blobs().unwrap().names().await.unwrap();
+    assert!(kept.contains(&Hash::of(&sealed)));
+    for never in [&stale, &refused] {
+        assert!(!kept.contains(&Hash::of(never)), "what can't count takes no room");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ mod terms;
 pub use terms::{Briefing, Charter, Completion, Effect, Handled, Reply, Request, Status};
 
 use super::event::{Abandoned, Event, Published};
-use super::phase::{Outcome, Phase};
+use super::phase::{Collecting, Outcome, Phase};
 use super::{Millis, Policy};
 use crate::id::{ClientId, Hash, RoundId};
 use crate::tensor::rng::{Key, Purpose};
@@ -188,10 +188,13 @@ impl Coordinator {
         events
     }
 
-    /// Whether an update of this board would count now: the shell stores no other.
-    pub fn awaits(&self, client: ClientId) -> bool {
-        matches!(&self.phase, Phase::Collecting(open)
-            if matches!(open.cohort.get(&client), Some(Outcome::Awaited | Outcome::Declined)))
+    /// Whether an update of this board for this round would count now: the shell stores no other.
+    pub fn awaits(&self, client: ClientId, session: Session, round: RoundId) -> bool {
+        let heard = |board: &Board| !board.revoked && board.session.is_none_or(|known| known == session || known.epoch < session.epoch);
+        let picked = |open: &Collecting| matches!(open.cohort.get(&client), Some(Outcome::Awaited | Outcome::Declined));
+        round == self.round
+            && self.boards.get(&client).is_some_and(heard)
+            && matches!(&self.phase, Phase::Collecting(open) if picked(open))
     }
 
     /// Whether this blob is one that the board's current task or offer names.
