@@ -113,7 +113,7 @@ fn ask(link: &mut Link, request: &EnrollRequest) -> Result<Enrolled, CallError> 
     for _ in 1..TRIES {
         match link.enroll(request) {
             Err(CallError::Unreachable { .. }) => {
-                std::thread::sleep(Duration::from_millis(backoff.next_ms()))
+                std::thread::sleep(Duration::from_millis(backoff.next_ms()));
             }
             answered => return answered,
         }

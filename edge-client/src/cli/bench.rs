@@ -44,14 +44,14 @@ fn infer(args: &BenchInfer) -> anyhow::Result<()> {
     let graphs = Graphs::of(&predictor, &graph)?;
     let mut answerer = Answerer::new(&graphs, predictor.router().clone(), &spec, engine.as_ref())?;
     let inputs = vec![0.5; args.bench.batch as usize * graph.input().len()];
-    let ms = median_ms(args.bench.steps, || Ok(drop(answerer.answer(&inputs)?)))?;
+    let ms = median_ms(args.bench.steps, || answerer.answer(&inputs).map(drop).map_err(Into::into))?;
     board::say(&format!("engine {} ({})", engine.name(), engine.provider()));
     report(&args.bench, ms, forward_flops(&graph) * f64::from(args.bench.batch));
     Ok(())
 }
 
 /// The network of this name on the input it was made for, with ten classes.
-fn card(arch: &str) -> ModelCard {
+pub(super) fn card(arch: &str) -> ModelCard {
     let input = match arch {
         "har1d" => [6, 1, 64],
         "cc32" | "cc32-gn" | "kdhcnn" => [3, 32, 32],

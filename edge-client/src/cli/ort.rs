@@ -2,6 +2,10 @@
 use super::args::{Ort, OrtCheck, OrtInstall, OrtWhat};
 use super::board::say;
 use super::infer;
+use crate::answers::{Answerer, Graphs};
+use ::models::fed::Predictor;
+use ::models::infer::Runtime;
+use ::models::nn::{arch, init};
 use anyhow::{Context, bail};
 use onnx::runtime::Engine;
 use std::borrow::Cow;
@@ -64,8 +68,33 @@ fn unpack(wheel: &mut ZipArchive<File>, name: &str, target: &Path) -> anyhow::Re
 }
 
 fn check(args: &OrtCheck) -> anyhow::Result<()> {
-    let engine = infer::engine(Engine::Ort, args.ort_lib.clone(), 1)?;
-    println!("ok: {}", engine.provider());
+    let ort = infer::engine(Engine::Ort, args.ort_lib.clone(), 1)?;
+    let native = infer::engine(Engine::Native, None, 1)?;
+    let difference = largest_difference(ort.as_ref(), native.as_ref())?;
+    if difference > MOST_DIFFERENCE {
+        bail!(
+            "ONNX Runtime ({}) differs from the native engine by {difference:e}: take another version",
+            ort.provider()
+        );
+    }
+    println!("ok: {} agrees with the native engine to {difference:.1e}", ort.provider());
     say("`edge-client infer` uses it from now on (engine auto)");
     Ok(())
+}
+
+/// How far two engines may be apart on a small network.
+const MOST_DIFFERENCE: f32 = 1e-4;
+
+/// The largest difference of two engines' probabilities on a small network.
+fn largest_difference(one: &dyn Runtime, other: &dyn Runtime) -> anyhow::Result<f32> {
+    let (graph, spec) = arch::build(&super::bench::card("lenet5"))?;
+    let predictor = Predictor::single(&init(&graph, &spec, 0), &[]);
+    let graphs = Graphs::of(&predictor, &graph)?;
+    let inputs: Vec<f32> = (0..graph.input().len()).map(|i| (i % 7) as f32 / 7.0).collect();
+    let answer = |engine: &dyn Runtime| -> anyhow::Result<Vec<f32>> {
+        let mut answerer = Answerer::new(&graphs, predictor.router().clone(), &spec, engine)?;
+        Ok(answerer.answer(&inputs)?.remove(0).probabilities)
+    };
+    let (a, b) = (answer(one)?, answer(other)?);
+    Ok(a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max))
 }

@@ -1,10 +1,14 @@
 //! The loop over a host in memory: nothing is lost, nothing is sent that the owner forbids.
-use crate::host::{Fake, live};
+use crate::host::{Fake, card, live};
 use edge_client::agent::{AgentError, Means};
+use edge_client::answers::{Answerer, Graphs};
 use edge_client::store::Store;
-use models::fed::Disclosure;
+use models::fed::{Decider, Disclosure, Extractor, Stream};
+use models::nn::{TrainError, arch};
 use models::round::Stop;
+use models::tensor::TensorView;
 use models::wire::{Declined, Reject, split_submit};
+use onnx::runtime::{Engine, Options};
 
 const PLENTY: Means = Means { minutes: 60, memory: 1 << 30 };
 
@@ -82,4 +86,35 @@ fn a_board_whose_key_is_used_elsewhere_stops_and_says_so() {
         matches!(ended, Err(AgentError::Stopped(Stop::Refused(Reject::Superseded { epoch: 8 })))),
         "{ended:?}"
     );
+}
+
+/// The training engine, asked directly.
+struct Native(models::nn::Extractor);
+
+impl Extractor for Native {
+    fn extract(&mut self, stream: &Stream, inputs: TensorView<'_>) -> Result<Vec<f32>, TrainError> {
+        self.0.features(&stream.backbone, &stream.conditioning, inputs.values())
+    }
+}
+
+#[test]
+fn what_it_learned_answers_through_exported_graphs_as_it_does_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    live(dir.path(), &Fake::new(), Disclosure::FullModel, PLENTY).0.unwrap();
+    let (graph, spec) = arch::build(&card()).unwrap();
+    let predictor = Store::peek(dir.path()).unwrap().personal.predictor(&spec).unwrap();
+    let graphs = Graphs::of(&predictor, &graph).unwrap();
+    assert!(graphs.generalist.is_none(), "FedAvg has one stream");
+    let native = Engine::Native.open(&Options::of_process()).unwrap();
+    let mut answerer = Answerer::new(&graphs, predictor.router().clone(), &spec, native.as_ref()).unwrap();
+    let inputs: Vec<f32> = (0..3 * 16).map(|i| i as f32 / 48.0).collect();
+    let answers = answerer.answer(&inputs).unwrap();
+    let mut own = Native(models::nn::Extractor::new(graph, None));
+    let expected = predictor.specialist().answer(&mut own, TensorView::new(&[3, 1, 4, 4], &inputs)).unwrap();
+    for (i, answer) in answers.iter().enumerate() {
+        assert_eq!((answer.decided_by, answer.weight, answer.unfamiliar), (Decider::Specialist, 1.0, false));
+        for (p, log) in answer.probabilities.iter().zip(expected.row(i)) {
+            assert!((p - log.exp()).abs() < 1e-5, "{p} {log}");
+        }
+    }
 }
