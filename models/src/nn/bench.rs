@@ -1,7 +1,8 @@
 //! A network in training on random data: what a bench times.
 use super::data::Source;
-use super::engine::{Batch, Fan, Hyper, Targets, Training};
+use super::engine::{Batch, Fan, Targets, Training};
 use super::graph::{Graph, Op};
+use super::optim::Sgd;
 use super::{arch, init};
 use crate::params::{ModelCard, Preprocessing, SpecError};
 use crate::tensor::rng::{Key, Purpose};
@@ -35,10 +36,10 @@ impl Bench {
         let card = ModelCard { arch: arch.into(), input, labels, statistics: 0, preprocessing };
         let (graph, spec) = arch::build(&card)?;
         let start = init(&graph, &spec, 0);
-        let hyper = Hyper { rate: 0.01, momentum: 0.9, weight_decay: 0.0 };
+        let sgd = Sgd { rate: 0.01, momentum: 0.9, weight_decay: 0.0 };
         let fan = if threads > 1 { Fan::Pool } else { Fan::Inline };
         let trains = vec![true; graph.entries().len()];
-        let training = Training::new(&graph, start.values(), (&trains, true), hyper, batch, fan);
+        let training = Training::new(&graph, start.values(), (&trains, true), sgd, batch, fan);
         let mut stream = Key::new(0, Purpose::Test).stream();
         Ok(Self {
             inputs: (0..batch * graph.input().len()).map(|_| stream.unit() * 2.0 - 1.0).collect(),

@@ -111,7 +111,7 @@ impl Dataset {
         let place = index * self.width..(index + 1) * self.width;
         match &self.inputs {
             Inputs::Bytes(bytes) => {
-                out.iter_mut().zip(&bytes[place]).for_each(|(x, &b)| *x = f32::from(b) / 255.0)
+                out.iter_mut().zip(&bytes[place]).for_each(|(x, &b)| *x = f32::from(b) / 255.0);
             }
             Inputs::Floats(floats) => out.copy_from_slice(&floats[place]),
         }

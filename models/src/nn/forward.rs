@@ -56,7 +56,7 @@ impl Forward {
         let all: Vec<usize> = (0..n).collect();
         let mut outputs = vec![vec![]; self.outputs];
         self.each(Source::ready(inputs), &all, conditioning, |output, values| {
-            outputs[output].extend_from_slice(values)
+            outputs[output].extend_from_slice(values);
         })?;
         Ok(outputs)
     }

@@ -1,8 +1,9 @@
 //! Head-only work on [`Features`]: everything that needs no pass through the backbone.
+use super::optim::Sgd;
 use super::{Features, LearningRate, TrainError};
 use super::{isa, loss};
 use crate::params::{Head, SpecError};
-use crate::tensor::kernel::{self as k, SgdStep};
+use crate::tensor::kernel as k;
 use crate::tensor::rng::Key;
 
 /// Training of a head on features that do not change.
@@ -90,7 +91,7 @@ pub fn fit(features: &Features, start: &Head, job: &HeadJob<'_>) -> Result<Head,
     let mut head = start.clone();
     let mut velocity = vec![0.0; head.values().len()];
     let mut gradient = vec![0.0; head.values().len()];
-    let step = SgdStep { lr: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
+    let sgd = Sgd { rate: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
     for epoch in 0..job.epochs {
         let order = job.order.step(u64::from(epoch)).stream().permutation(features.len());
         for batch in order.chunks(job.batch.max(1)) {
@@ -99,7 +100,7 @@ pub fn fit(features: &Features, start: &Head, job: &HeadJob<'_>) -> Result<Head,
             if !loss.is_finite() {
                 return Err(TrainError::Diverged { epoch });
             }
-            k::sgd_momentum(isa(), step, head.values_mut(), &mut velocity, &[&gradient]);
+            sgd.step(head.values_mut(), &mut velocity, &gradient);
         }
     }
     if head.values().iter().all(|v| v.is_finite()) {

@@ -1,7 +1,8 @@
 //! Training on data at hand.
 use super::data::{Dataset, Standardise};
-use super::engine::{Batch, Fan, Hyper, Targets, Teacher, Training};
+use super::engine::{Batch, Fan, Targets, Teacher, Training};
 use super::graph::Graph;
+use super::optim::Sgd;
 use super::{
     ClassCounts, Distill, Extractor, Features, Job, Metrics, Proximal, Split, TrainError, Trained, Trainer,
     loss,
@@ -130,9 +131,9 @@ impl LocalTrainer {
 
     fn training(&self, start: &Params, job: &Job<'_>, fan: Fan) -> Training {
         let trains = trainable(&self.spec, job.trains);
-        let hyper = Hyper { rate: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
+        let sgd = Sgd { rate: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
         let batch = job.batch.clamp(1, self.train.len());
-        let mut training = Training::new(self.graph(), start.values(), (&trains, true), hyper, batch, fan);
+        let mut training = Training::new(self.graph(), start.values(), (&trains, true), sgd, batch, fan);
         if let Some(Proximal { anchor, mu, on }) = job.loss.proximal {
             training.pull(anchor.values(), mu, on.ranges(&self.spec).collect());
         }
@@ -245,11 +246,11 @@ impl Trainer for LocalTrainer {
         const CHUNK: usize = 64;
         self.check(params, conditioning)?;
         let trains = trainable(&self.spec, &Mask::all(&self.spec));
-        let hyper = Hyper { rate: 0.0, momentum: 0.0, weight_decay: 0.0 };
+        let sgd = Sgd { rate: 0.0, momentum: 0.0, weight_decay: 0.0 };
         let this = &*self;
         Ok(Fan::within(this.pool.as_deref(), |fan| {
             let mut training =
-                Training::new(this.graph(), params.values(), (&trains, false), hyper, CHUNK, fan);
+                Training::new(this.graph(), params.values(), (&trains, false), sgd, CHUNK, fan);
             let mut sum = vec![0.0; params.values().len()];
             for picks in this.train.chunks(CHUNK) {
                 let batch = Batch {

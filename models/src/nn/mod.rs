@@ -11,6 +11,7 @@ mod isa;
 mod layer;
 mod local;
 pub mod loss;
+pub mod optim;
 mod trainer;
 
 pub use data::{DataError, Dataset, Inputs};

@@ -12,7 +12,7 @@ mod update;
 
 pub(in crate::nn) use fan::Fan;
 pub(in crate::nn) use infer::Inference;
-pub(in crate::nn) use train::{Batch, Hyper, Targets, Teacher, Training};
+pub(in crate::nn) use train::{Batch, Targets, Teacher, Training};
 
 use super::layer::{Lane, Own, Pass, Slot};
 use plan::{Placed, Plan};

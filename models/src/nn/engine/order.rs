@@ -28,14 +28,14 @@ impl Reordered {
     /// Puts this layer's weights into the engine's order.
     pub(super) fn to_engine(&self, values: &mut [f32]) {
         self.each_row(values, |row, copy| {
-            self.natural.iter().zip(row).for_each(|(&n, w)| *w = copy[n as usize])
+            self.natural.iter().zip(row).for_each(|(&n, w)| *w = copy[n as usize]);
         });
     }
 
     /// Puts this layer's weights back into their own order.
     pub(super) fn to_natural(&self, values: &mut [f32]) {
         self.each_row(values, |row, copy| {
-            self.natural.iter().zip(copy).for_each(|(&n, w)| row[n as usize] = *w)
+            self.natural.iter().zip(copy).for_each(|(&n, w)| row[n as usize] = *w);
         });
     }
 

@@ -5,18 +5,10 @@ use super::{Fan, RUN, adding, backward, forward, lane, lanes, share};
 use crate::nn::data::Source;
 use crate::nn::graph::{Graph, NodeId};
 use crate::nn::layer::{Barrier, Lane, Pass};
+use crate::nn::optim::Sgd;
 use crate::nn::{isa, loss};
-use crate::tensor::kernel::SgdStep;
 use crate::tensor::rng::Key;
 use std::ops::Range;
-
-/// The optimiser's settings: SGD with momentum, as PyTorch defines it.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::nn) struct Hyper {
-    pub rate: f32,
-    pub momentum: f32,
-    pub weight_decay: f32,
-}
 
 /// What logits are compared with; indices are those of the source.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +51,7 @@ pub(in crate::nn) struct Training {
     run: usize,
     update: Update,
     pull: Option<Pull>,
-    step: SgdStep,
+    sgd: Sgd,
     fan: Fan,
 }
 
@@ -70,7 +62,7 @@ impl Training {
         graph: &Graph,
         start: &[f32],
         (trains, training): (&[bool], bool),
-        hyper: Hyper,
+        sgd: Sgd,
         batch: usize,
         fan: Fan,
     ) -> Self {
@@ -88,7 +80,7 @@ impl Training {
             run,
             update: Update::of(&plan),
             pull: None,
-            step: SgdStep { lr: hyper.rate, momentum: hyper.momentum, weight_decay: hyper.weight_decay },
+            sgd,
             fan,
             plan,
             params,
@@ -114,7 +106,7 @@ impl Training {
     pub(in crate::nn) fn step(&mut self, batch: &Batch<'_>) -> f64 {
         let (loss, count) = self.passes(batch);
         let (plan, packed, lanes) = (&self.plan, &self.packed[..], &self.lanes[..count]);
-        let rule = (self.step, self.pull.as_ref());
+        let rule = (self.sgd, self.pull.as_ref());
         let pull =
             self.update.apply(self.fan, (plan, packed), lanes, rule, (&mut self.params, &mut self.velocity));
         loss + pull

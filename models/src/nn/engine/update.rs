@@ -2,8 +2,8 @@
 use super::Fan;
 use super::plan::Plan;
 use crate::nn::layer::{Lane, Wanted};
+use crate::nn::optim::Sgd;
 use crate::nn::{isa, loss};
-use crate::tensor::kernel::{SgdStep, sgd_momentum};
 use std::ops::Range;
 
 /// Values of a block: its gradient stays in the second-level cache.
@@ -82,7 +82,7 @@ impl Update {
         fan: Fan,
         (plan, packed): (&Plan, &[Vec<f32>]),
         lanes: &[Lane],
-        (step, pull): (SgdStep, Option<&Pull>),
+        (sgd, pull): (Sgd, Option<&Pull>),
         (params, velocity): (&mut [f32], &mut [f32]),
     ) -> f64 {
         let mut parts = Vec::with_capacity(SPANS);
@@ -106,7 +106,7 @@ impl Update {
                 if let Some(pull) = pull.filter(|pull| pull.holds(&block.range)) {
                     span.pull += loss::proximal(w, &pull.anchor[block.range.clone()], pull.mu, grad);
                 }
-                sgd_momentum(isa(), step, w, v, &[grad]);
+                sgd.step(w, v, grad);
             }
         });
         self.spans.iter().map(|span| span.pull).sum()

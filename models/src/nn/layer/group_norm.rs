@@ -143,7 +143,7 @@ impl Layer for GroupNorm {
             });
             let out = &mut out[self.output.value(pass, s)];
             (0..to.dims.height).for_each(|row| {
-                k::scale_shift(pass.isa, &y[from.row(row)], scale, shift, &mut out[to.row(row)])
+                k::scale_shift(pass.isa, &y[from.row(row)], scale, shift, &mut out[to.row(row)]);
             });
         }
         lane.values[self.output.node] = out;
@@ -160,7 +160,7 @@ impl Layer for GroupNorm {
             let g = &lane.grads[self.output.node][self.output.grad(pass, s)];
             self.moments(pass.isa, y, sums, moments);
             self.sums(sums, |row, a, b| {
-                k::grad_sums(pass.isa, &g[row * row_len..][..row_len], &y[from.row(row)], a, b)
+                k::grad_sums(pass.isa, &g[row * row_len..][..row_len], &y[from.row(row)], a, b);
             });
             self.backward_coefficients(pass.params, moments, sums, grad, co);
             if self.input_grad {

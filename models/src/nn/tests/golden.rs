@@ -39,14 +39,15 @@ fn weights(graph: &Graph, base: u64) -> Vec<f32> {
         for (which, &entry) in node.entries.iter().enumerate() {
             let entry = &graph.entries()[entry];
             let norm = matches!(node.op, Op::BatchNorm { .. });
-            let place = values[entry.range.clone()].iter_mut().enumerate();
-            match (norm, which) {
-                (true, 2 | 3) => place.for_each(|(_, v)| *v = (which - 2) as f32),
-                (true, _) => {
-                    place.for_each(|(i, v)| *v = ((1 - which) as f64 + 0.1 * symmetric(k, i)) as f32)
-                }
-                (false, _) => place.for_each(|(i, v)| *v = (bound * symmetric(k, i)) as f32),
-            }
+            let place = &mut values[entry.range.clone()];
+            let numbered = |rule: &dyn Fn(usize) -> f64| {
+                (0..entry.range.len()).map(|i| rule(i) as f32).collect::<Vec<_>>()
+            };
+            place.copy_from_slice(&match (norm, which) {
+                (true, 2 | 3) => numbered(&|_| (which - 2) as f64),
+                (true, _) => numbered(&|i| (1 - which) as f64 + 0.1 * symmetric(k, i)),
+                (false, _) => numbered(&|i| bound * symmetric(k, i)),
+            });
             k += u64::from(entry.role == Role::Trainable);
         }
     }
@@ -95,13 +96,13 @@ fn replay(name: &str, arch: &str) {
     let input = if let [c, t] = extents[..] { [c, 1, t] } else { [extents[0], extents[1], extents[2]] };
     let (graph, _) = arch::build(&card(arch, input, classes, field("statistics") as usize)).unwrap();
     let start = weights(&graph, base);
-    let hyper = Hyper { rate: field("lr"), momentum: 0.9, weight_decay: field("l2") };
+    let sgd = Sgd { rate: field("lr"), momentum: 0.9, weight_decay: field("l2") };
     let trains: Vec<bool> = graph.entries().iter().map(|e| e.role == Role::Trainable).collect();
     // The trace of this network has no dropout: in evaluation mode ours has none either.
     let training = arch != "kdhcnn";
-    let mut net = Training::new(&graph, &start, (&trains, training), hyper, 8, Fan::Inline);
+    let mut net = Training::new(&graph, &start, (&trains, training), sgd, 8, Fan::Inline);
     if golden.get("mu").is_some() {
-        net.pull(&start, field("mu"), vec![0..graph.len()]);
+        net.pull(&start, field("mu"), graph.entries().iter().map(|e| e.range.clone()).collect());
     }
     let teacher = golden.get("lambda").map(|_| weights(&graph, base + 5000));
     let losses = numbers(&golden["f64"]["losses"]);
@@ -116,7 +117,7 @@ fn replay(name: &str, arch: &str) {
         });
         if step == 0 && golden.get("mu").is_none() && golden.get("l2").is_none() {
             let mut gradient = vec![0.0; graph.len()];
-            let mut fresh = Training::new(&graph, &start, (&trains, training), hyper, 8, Fan::Inline);
+            let mut fresh = Training::new(&graph, &start, (&trains, training), sgd, 8, Fan::Inline);
             fresh.accumulate(&batch, &mut gradient);
             compare(
                 &format!("{name}, gradient"),
@@ -191,7 +192,7 @@ fn losses_and_their_gradients() {
             _ => {
                 let counts = case.get("counts").map(numbers).unwrap_or_default();
                 let all: f64 = counts.iter().sum();
-                let prior: Vec<f32> = counts.iter().map(|c| (c / all).ln() as f32).collect();
+                let prior: Vec<f32> = counts.iter().map(|c| libm::log(c / all) as f32).collect();
                 let lambda = field("lambda");
                 for row in 0..6 {
                     let place = row * 5..row * 5 + 5;

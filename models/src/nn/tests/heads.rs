@@ -39,12 +39,12 @@ fn a_prior_in_the_bias_moves_probabilities_by_it() {
     let values = normal(&mut stream(4), 10 * spec.features(), 1.0);
     let features = Features { width: spec.features(), values, labels: vec![0; 10] };
     let shares = [0.2_f32, 0.5, 0.3];
-    let prior = head::add_prior(&head, &shares.map(f32::ln), 1.0);
+    let prior = head::add_prior(&head, &shares.map(libm::logf), 1.0);
     let (plain, moved) = (head::probabilities(&features, &head), head::probabilities(&features, &prior));
     for (p, q) in plain.chunks_exact(3).zip(moved.chunks_exact(3)) {
         let total: f32 = p.iter().zip(shares).map(|(p, s)| p * s).sum();
         p.iter().zip(shares).zip(q).for_each(|((p, s), q)| assert!((p * s / total - q).abs() < 1e-6));
     }
-    let back = head::add_prior(&prior, &shares.map(f32::ln), -1.0);
+    let back = head::add_prior(&prior, &shares.map(libm::logf), -1.0);
     back.values().iter().zip(head.values()).for_each(|(a, b)| assert!((a - b).abs() < 1e-6));
 }

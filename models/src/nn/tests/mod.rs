@@ -5,7 +5,8 @@ mod heads;
 mod threads;
 
 use super::data::Source;
-use super::engine::{Batch, Fan, Hyper, Targets, Training};
+use super::engine::{Batch, Fan, Targets, Training};
+use super::optim::Sgd;
 use super::*;
 use crate::params::{ModelCard, Preprocessing};
 use crate::tensor::rng::{Key, Purpose, Stream};
@@ -56,4 +57,4 @@ impl Samples {
     }
 }
 
-const HYPER: Hyper = Hyper { rate: 0.05, momentum: 0.9, weight_decay: 0.0 };
+const SGD: Sgd = Sgd { rate: 0.05, momentum: 0.9, weight_decay: 0.0 };

@@ -92,7 +92,6 @@ fn winograd_output_body(at: PairRows, m: &[f32], bias: Option<&[f32]>, y: &mut [
 }
 
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "four inputs, two outputs and a bias, all different")]
 fn pair(
     m0: &[f32],
     m1: &[f32],
