@@ -21,19 +21,20 @@ pub(super) fn bench(args: &Bench) -> anyhow::Result<()> {
 
 fn train(args: &BenchArgs) -> anyhow::Result<()> {
     let threads = board::threads(args.threads.unwrap_or(0) as usize);
-    let timed = || -> anyhow::Result<(f64, f64)> {
+    let timed = || -> anyhow::Result<(f64, f64, f64)> {
         let mut net = Training::new(&args.arch, args.batch as usize, threads.get())?;
+        let mut loss = 0.0;
         let ms = median_ms(args.steps, || {
-            net.step();
+            loss = net.step();
             Ok(())
         })?;
-        Ok((ms, net.flops()))
+        Ok((ms, net.flops(), loss))
     };
-    let (ms, flops) = match pool(threads)? {
+    let (ms, flops, loss) = match pool(threads)? {
         Some(pool) => pool.install(timed)?,
         None => timed()?,
     };
-    report(args, ms, flops);
+    report(args, ms, flops, Some(loss));
     Ok(())
 }
 
@@ -46,7 +47,7 @@ fn infer(args: &BenchInfer) -> anyhow::Result<()> {
     let inputs = vec![0.5; args.bench.batch as usize * graph.input().len()];
     let ms = median_ms(args.bench.steps, || answerer.answer(&inputs).map(drop).map_err(Into::into))?;
     board::say(&format!("engine {} ({})", engine.name(), engine.provider()));
-    report(&args.bench, ms, forward_flops(&graph) * f64::from(args.bench.batch));
+    report(&args.bench, ms, forward_flops(&graph) * f64::from(args.bench.batch), None);
     Ok(())
 }
 
@@ -86,16 +87,21 @@ fn median_ms(steps: u32, mut step: impl FnMut() -> anyhow::Result<()>) -> anyhow
     Ok(times[times.len() / 2])
 }
 
-fn report(args: &BenchArgs, ms: f64, flops: f64) {
+/// `loss` is that of the last step: with the same number of steps it tells whether two machines compute the same.
+fn report(args: &BenchArgs, ms: f64, flops: f64, loss: Option<f64>) {
     let samples_per_s = f64::from(args.batch) / ms * 1e3;
-    let gflops = flops / ms / 1e6;
-    let peak = peak_rss_kib();
+    let (gflops, peak, isa) = (flops / ms / 1e6, peak_rss_kib(), ::models::nn::isa().level().name());
     if args.json {
-        let line = json!({ "ms_median": ms, "samples_per_s": samples_per_s, "gflops": gflops, "peak_rss_kib": peak });
+        let mut line = json!({
+            "ms_median": ms, "samples_per_s": samples_per_s, "gflops": gflops, "peak_rss_kib": peak, "isa": isa,
+        });
+        if let Some(loss) = loss {
+            line["loss"] = json!(loss);
+        }
         println!("{line}");
     } else {
         let mib = peak.unwrap_or(0) >> 10;
-        println!("{ms:.2} ms, {samples_per_s:.0} samples/s, {gflops:.1} GFLOP/s, {mib} MiB at most");
+        println!("{ms:.2} ms, {samples_per_s:.0} samples/s, {gflops:.1} GFLOP/s on {isa}, {mib} MiB at most");
     }
 }
 

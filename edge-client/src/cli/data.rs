@@ -5,6 +5,7 @@ use super::output::{self, Row};
 use crate::store::Store;
 use ::models::data::Samples;
 use ::models::params::ModelCard;
+use ::models::stats;
 use serde_json::json;
 
 pub(super) fn list(args: &Data) -> anyhow::Result<()> {
@@ -24,26 +25,36 @@ pub(super) fn list(args: &Data) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Mean and deviation of each channel: what distinguishes this board's sensor. Nothing of it is ever sent.
+/// What distinguishes this board's data: mean and deviation of each channel, and the spectrum of statistic v1. Nothing
+/// of it is ever sent.
 pub(super) fn statistics(args: &Listing) -> anyhow::Result<()> {
     let (samples, card) = load(args)?;
-    let values = samples.inputs().to_f32();
+    let inputs = samples.inputs();
+    let values = inputs.to_f32();
     let plane = card.input[1] * card.input[2];
-    let row = |channel: usize| -> Row {
-        let of_channel =
-            values.chunks_exact(plane).skip(channel).step_by(card.input[0]).flatten().map(|&x| f64::from(x));
-        let (mean, deviation) = moments(of_channel);
-        let (model_mean, model_std) = (card.preprocessing.mean[channel], card.preprocessing.std[channel]);
-        vec![
-            ("channel", json!(channel)),
-            ("mean", json!(mean)),
-            ("deviation", json!(deviation)),
-            ("model_mean", json!(model_mean)),
-            ("model_deviation", json!(model_std)),
+    let of_channel = |channel: usize| {
+        let planes = values.chunks_exact(plane).skip(channel).step_by(card.input[0]);
+        let (mean, deviation) = moments(planes.flatten().map(|&x| f64::from(x)));
+        [
+            row(&format!("mean of channel {channel}"), mean),
+            row(&format!("deviation of channel {channel}"), deviation),
         ]
     };
-    output::print(args.format, &(0..card.input[0]).map(row).collect::<Vec<_>>())?;
-    Ok(())
+    let mut rows: Vec<Row> = (0..card.input[0]).flat_map(of_channel).collect();
+    let (width, classes, labels) = (inputs.width(), card.labels.len(), samples.labels().to_vec());
+    let data = stats::Samples { width, classes, values, labels };
+    let spectrum = stats::spectrum(&data, card.statistics.max(SHOWN));
+    rows.extend(
+        spectrum.iter().enumerate().map(|(i, v)| row(&format!("eigenvalue {} (statistic v1)", i + 1), *v)),
+    );
+    Ok(output::print(args.format, &rows)?)
+}
+
+/// Eigenvalues shown where the model asks for none.
+const SHOWN: usize = 5;
+
+fn row(name: &str, value: f64) -> Row {
+    vec![("statistic", json!(name)), ("value", json!(value))]
 }
 
 fn moments(values: impl Iterator<Item = f64>) -> (f64, f64) {
