@@ -21,14 +21,14 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Whether taking part helped, as far as so many samples can tell: beyond one standard error of the difference.
+    /// Whether taking part helped, as far as so many samples can tell: beyond two standard errors of the difference.
     pub fn verdict(&self) -> &'static str {
         let gain = self.specialist - self.alone;
-        let error =
-            (2.0 * self.alone.max(0.05) * (1.0 - self.alone).max(0.05) / self.samples.max(1) as f64).sqrt();
+        let doubt = 2.0
+            * (2.0 * self.alone.max(0.05) * (1.0 - self.alone).max(0.05) / self.samples.max(1) as f64).sqrt();
         match () {
-            () if gain > error => "federation helped this board",
-            () if gain < -error => "federation did not help this board",
+            () if gain > doubt => "federation helped this board",
+            () if gain < -doubt => "federation did not help this board",
             () => "no difference that so few samples could show",
         }
     }
