@@ -101,7 +101,7 @@ impl Sqlite {
         };
         match token.get::<Option<Vec<u8>>, _>("used_by") {
             Some(by) if by != wish.key.0 => return Ok(Admission::UsedToken),
-            None if (token.get::<i64, _>("not_after_ms") as u64) < wish.at.0 => {
+            None if (token.get::<i64, _>("not_after_ms") as u64) <= wish.at.0 => {
                 return Ok(Admission::ExpiredToken);
             }
             _ => {}

@@ -64,7 +64,7 @@ async fn populate(dir: &Path) {
     let ledger = HostDir::new(dir).ledger().await.unwrap();
     for n in 0..6_u8 {
         let (token, key, at) = (Hash::of(&[n]), Hash::of(&[n, n]), clock::now());
-        Ledger::add_token(&ledger, token, None, at).await.unwrap();
+        Ledger::add_token(&ledger, token, None, clock::later(at, Duration::from_secs(60))).await.unwrap();
         Ledger::enrol(&ledger, Enrolment { token, key, name: format!("board-{n}"), at }).await.unwrap();
     }
 }
