@@ -254,11 +254,9 @@ impl Participant {
 
     fn cannot_train(&self, why: Declined) -> State {
         match &self.state {
-            State::Do(Work::Fit(task)) => State::Decline(Decline {
-                session: self.session,
-                round: task.round,
-                why,
-            }),
+            State::Do(Work::Fit(task)) => {
+                State::Decline(Decline { session: self.session, round: task.round, why })
+            }
             _ => State::Ask,
         }
     }

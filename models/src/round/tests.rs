@@ -90,9 +90,12 @@ fn every_kind_of_update_has_its_own_answer() {
     let mut host = ready(4);
     let (cohort, others) = picked(&mut host, 1, 4);
     assert_eq!((cohort.len(), others.len()), (2, 2));
-    let awaits = |host: &Coordinator, id, epoch, round| host.awaits(ClientId(id), session(epoch), RoundId(round));
+    let awaits =
+        |host: &Coordinator, id, epoch, round| host.awaits(ClientId(id), session(epoch), RoundId(round));
     assert!(awaits(&host, cohort[0], 1, 0) && awaits(&host, cohort[0], 2, 0));
-    assert!(!awaits(&host, cohort[0], 0, 0) && !awaits(&host, cohort[0], 1, 1) && !awaits(&host, others[0], 1, 0));
+    assert!(
+        !awaits(&host, cohort[0], 0, 0) && !awaits(&host, cohort[0], 1, 1) && !awaits(&host, others[0], 1, 0)
+    );
     assert_eq!(submit(&mut host, 2, cohort[0], 0, b"a"), ACCEPTED);
     assert_eq!(submit(&mut host, 2, cohort[0], 0, b"a"), AGAIN);
     assert!(!awaits(&host, cohort[0], 1, 0), "it counts already");

@@ -43,7 +43,9 @@ impl fmt::Display for Token {
 
 /// The text is not a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("this is not a Spectra token, which begins with `{PREFIX}`; make one on the host with `aggregator token DIR`")]
+#[error(
+    "this is not a Spectra token, which begins with `{PREFIX}`; make one on the host with `aggregator token DIR`"
+)]
 pub struct NotAToken;
 
 impl FromStr for Token {

@@ -190,8 +190,13 @@ impl Coordinator {
 
     /// Whether an update of this board for this round would count now: the shell stores no other.
     pub fn awaits(&self, client: ClientId, session: Session, round: RoundId) -> bool {
-        let heard = |board: &Board| !board.revoked && board.session.is_none_or(|known| known == session || known.epoch < session.epoch);
-        let picked = |open: &Collecting| matches!(open.cohort.get(&client), Some(Outcome::Awaited | Outcome::Declined));
+        let heard = |board: &Board| {
+            !board.revoked
+                && board.session.is_none_or(|known| known == session || known.epoch < session.epoch)
+        };
+        let picked = |open: &Collecting| {
+            matches!(open.cohort.get(&client), Some(Outcome::Awaited | Outcome::Declined))
+        };
         round == self.round
             && self.boards.get(&client).is_some_and(heard)
             && matches!(&self.phase, Phase::Collecting(open) if picked(open))
