@@ -64,7 +64,7 @@ pub struct Handled {
     pub reply: Result<Reply, Reject>,
 }
 
-/// Work for the shell. Its result comes back through [`Coordinator::complete`].
+/// Work for the shell. Its result comes back through [`complete`](crate::round::Coordinator::complete).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Effect {
     /// Make the method's first state.
