@@ -1,5 +1,6 @@
 //! Integration tests of the crate, in one program: engines are large to link.
 mod agreement;
+mod board;
 mod common;
 mod elsewhere;
 mod engines;
