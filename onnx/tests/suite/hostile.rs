@@ -1,11 +1,14 @@
 //! Files from anywhere: an error that names the trouble, never a panic, never much memory.
 
-use crate::common::{card, ensemble};
+use crate::common::{card, ensemble, options};
 use models::nn::arch;
+use models::nn::graph::Dims;
+use models::tensor::TensorView;
 use onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
     decode,
 };
+use onnx::runtime::Engine;
 use onnx::{Role, export, import};
 use proptest::prelude::*;
 use prost::Message;
@@ -63,6 +66,15 @@ fn node(op: &str, name: &str, input: &[&str], output: &str, attribute: Vec<Attri
         op_type: op.into(),
         attribute,
         domain: String::new(),
+    }
+}
+
+/// What is read can be run: an answer or an error.
+fn answer_one(bytes: &[u8], input: Dims) {
+    let native = Engine::Native.open(&options()).unwrap();
+    let (extents, values) = ([1, input.channels, input.height, input.width], vec![0.5; input.len()]);
+    if let Ok(mut session) = native.prepare(bytes) {
+        session.run(TensorView::new(&extents, &values)).unwrap();
     }
 }
 
@@ -189,6 +201,7 @@ proptest! {
         if let Ok(network) = import(&bytes) {
             prop_assert_eq!(network.graph.len(), network.values.len());
             prop_assert!(onnx::write(&network).is_ok());
+            answer_one(&bytes, network.graph.input());
         }
     }
 
