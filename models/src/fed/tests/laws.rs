@@ -1,7 +1,13 @@
 //! What holds for every method there is.
 use super::fleet::Fleet;
+use super::toy;
 use crate::fed::erased::{METHODS, method};
-use crate::fed::{Disclosure, Extent, FedError};
+use crate::fed::training::Training;
+use crate::fed::{Disclosure, Extent, FedError, Site};
+use crate::id::RoundId;
+use crate::nn::{Loss, Trainer};
+use crate::params::Mask;
+use crate::tensor::rng::Purpose;
 
 fn each(law: impl Fn(&'static str)) {
     METHODS.iter().for_each(|m| law(m.name()));
@@ -35,6 +41,23 @@ fn an_update_that_gets_lost_is_as_if_it_had_not_been_asked_for() {
         without.round(&[0, 3]);
         assert_eq!(dropping.state, without.state, "{name}");
     });
+}
+
+/// Methods §10.2.
+#[test]
+fn fedavg_with_one_board_is_that_board_training_alone() {
+    let mut fleet = Fleet::named("fedavg");
+    let mut own = toy::init(&fleet.spec, 11);
+    for round in 0..3 {
+        fleet.round(&[4]);
+        let everything = Mask::all(&fleet.spec);
+        let site = Site { seed: 11, round: RoundId(round), client: fleet.boards[4].id };
+        let train = Training::default();
+        let job = train.job(&everything, site.key(Purpose::Batches), Loss::default(), &[]);
+        own = fleet.boards[4].train(&own, &job).unwrap().params;
+    }
+    let shared = &fleet.method.parts(&fleet.hyper, &fleet.state).unwrap()[0].1;
+    assert!(shared.iter().zip(own.values()).all(|(a, b)| (a - b).abs() < 1e-6));
 }
 
 #[test]
