@@ -34,7 +34,9 @@ impl ClassCounts {
 /// Local training to be done.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// Entries that change; all others stay bit-exact. The backward pass stops below the lowest of them.
+    /// Entries that change; all others stay bit-exact. The backward pass stops below the lowest of them, and what lies below is in
+    /// evaluation mode: its dropout is off. A batch norm takes the batch's statistics, and updates its running ones,
+    /// where its weight or bias is trained; otherwise its running statistics normalise and stay.
     pub trains: &'a Mask,
     /// Passes over the training samples.
     pub epochs: u32,

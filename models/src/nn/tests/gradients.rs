@@ -174,6 +174,22 @@ fn the_rest_of_the_operations() {
 }
 
 #[test]
+fn graphs_that_cannot_be_meant_are_refused() {
+    let mut g = GraphBuilder::new([4, 1, 1], 0);
+    let input = g.input();
+    g.add("a", Op::Linear { out: 3, bias: true }, &[input]).unwrap();
+    let clash = g.add("b", conv(3), &[input]);
+    assert!(matches!(clash, Err(GraphError::Shape { .. })), "{clash:?}");
+    let huge = g.add("c", Op::Linear { out: usize::MAX / 2, bias: true }, &[input]);
+    assert!(matches!(huge, Err(GraphError::TooLarge { .. })), "{huge:?}");
+    let padded = Conv2d { padding: [usize::MAX, 0], ..Conv2d::same(3, [1, 1]) };
+    assert!(g.add("d", Op::Conv2d(padded), &[input]).is_err());
+    assert!(g.add("e", Op::Add, &[input]).is_err());
+    assert!(g.add("f", Op::Relu, &[NodeId(99)]).is_err());
+    assert!(g.add("g", Op::MaxPool(Window { kernel: [1, 1], stride: [0, 1] }), &[input]).is_err());
+}
+
+#[test]
 fn what_is_frozen_keeps_its_bits_and_what_is_below_is_evaluated() {
     let (graph, spec) = arch::build(&card("cc32", [3, 8, 8], CLASSES, 0)).unwrap();
     let start = init(&graph, &spec, 1);

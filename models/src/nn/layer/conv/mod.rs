@@ -13,12 +13,15 @@ use crate::params::Role;
 use crate::tensor::kernel::{self as k, Isa, PoolRow};
 use std::ops::Range;
 
+/// The largest window and padding.
+const MOST: usize = 1 << 12;
+
 pub(super) fn dims(conv: &Conv2d, input: Dims) -> Option<Dims> {
     let groups =
         conv.groups > 0 && input.channels.is_multiple_of(conv.groups) && conv.out.is_multiple_of(conv.groups);
     let windows = |extent: usize, i: usize| {
-        let (room, step) = (extent.checked_add(2 * conv.padding[i])?, conv.stride[i]);
-        (step > 0 && conv.kernel[i] > 0).then_some(())?;
+        let (room, step) = (extent.checked_add(conv.padding[i].checked_mul(2)?)?, conv.stride[i]);
+        (step > 0 && conv.kernel[i] > 0 && conv.kernel[i] <= MOST && conv.padding[i] <= MOST).then_some(())?;
         Some(room.checked_sub(conv.kernel[i])? / step + 1)
     };
     let (height, width) = (windows(input.height, 0)?, windows(input.width, 1)?);

@@ -1,6 +1,10 @@
 //! A network as a small graph: nodes in topological order, each an operation on earlier nodes.
 //!
 //! A graph knows shapes and where its parameters lie in the flat buffer; it holds no numbers. How it is run is `engine`'s.
+mod builder;
+
+pub use builder::{GraphBuilder, GraphError};
+
 use crate::params::{EntryDecl, ModelCard, ModelSpec, Part, Role, SpecError};
 use crate::tensor::Shape;
 use std::ops::Range;
@@ -182,32 +186,6 @@ pub struct Graph {
     outputs: Vec<NodeId>,
 }
 
-/// Why nodes do not make a graph.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GraphError {
-    /// An operation can't take what it is given.
-    #[error("node {name} ({op}) can't take an input of {input}")]
-    Shape {
-        /// The node.
-        name: String,
-        /// Its operation.
-        op: String,
-        /// Extents of its first input.
-        input: String,
-    },
-    /// A node has the wrong number of inputs, or reads a later node.
-    #[error("node {name} ({op}) has {got} inputs, or one that isn't there yet")]
-    Inputs {
-        /// The node.
-        name: String,
-        /// Its operation.
-        op: String,
-        /// How many.
-        got: usize,
-    },
-}
-
 impl Graph {
     /// All nodes, in topological order.
     pub fn nodes(&self) -> &[Node] {
@@ -286,77 +264,5 @@ impl Graph {
         }
         let (needs, got) = ("its last linear layer after all other parameters".into(), "not".into());
         Err(SpecError::Unsuitable { arch, needs, got })
-    }
-}
-
-/// Builds a [`Graph`] node by node.
-#[derive(Clone, Debug)]
-pub struct GraphBuilder {
-    nodes: Vec<Node>,
-    entries: Vec<GraphEntry>,
-    conditioning: Option<NodeId>,
-}
-
-impl GraphBuilder {
-    /// A graph of samples of `input` (channels, height, width) and a conditioning vector of `statistics` numbers (0: none).
-    pub fn new(input: [usize; 3], statistics: usize) -> Self {
-        let source =
-            |name: &str, op, dims| Node { name: name.into(), op, inputs: vec![], dims, entries: vec![] };
-        let dims = Dims { channels: input[0], height: input[1], width: input[2] };
-        let mut nodes = vec![source("input", Op::Input, dims)];
-        if statistics > 0 {
-            nodes.push(source("statistics", Op::Conditioning, Dims::flat(statistics)));
-        }
-        let conditioning = (statistics > 0).then_some(NodeId(1));
-        Self { nodes, entries: vec![], conditioning }
-    }
-
-    /// The sample.
-    pub fn input(&self) -> NodeId {
-        NodeId(0)
-    }
-
-    /// The conditioning vector.
-    pub fn conditioning(&self) -> Option<NodeId> {
-        self.conditioning
-    }
-
-    /// Extents of a node's value.
-    pub fn dims(&self, id: NodeId) -> Dims {
-        self.nodes[id.0].dims
-    }
-
-    /// Adds a node after those it reads; its parameters, named `name.weight` and so on, follow those of earlier nodes.
-    ///
-    /// # Errors
-    /// [`GraphError`].
-    pub fn add(&mut self, name: &str, op: Op, inputs: &[NodeId]) -> Result<NodeId, GraphError> {
-        let wrong = || GraphError::Inputs { name: name.into(), op: format!("{op:?}"), got: inputs.len() };
-        let dims: Option<Vec<Dims>> = inputs.iter().map(|i| self.nodes.get(i.0).map(|n| n.dims)).collect();
-        let dims = dims.filter(|d| !d.is_empty()).ok_or_else(wrong)?;
-        let out = super::layer::dims(&op, &dims).ok_or_else(|| GraphError::Shape {
-            name: name.into(),
-            op: format!("{op:?}"),
-            input: dims[0].to_string(),
-        })?;
-        let entries = self.declare(name, &op, dims[0]);
-        self.nodes.push(Node { name: name.into(), op, inputs: inputs.to_vec(), dims: out, entries });
-        Ok(NodeId(self.nodes.len() - 1))
-    }
-
-    fn declare(&mut self, name: &str, op: &Op, input: Dims) -> Vec<usize> {
-        let first = self.entries.len();
-        for (suffix, shape, role) in super::layer::parameters(op, input) {
-            let start = self.entries.last().map_or(0, |e| e.range.end);
-            let shape = Shape::new(shape);
-            let range = start..start + shape.len();
-            self.entries.push(GraphEntry { name: format!("{name}.{suffix}"), shape, role, range });
-        }
-        (first..self.entries.len()).collect()
-    }
-
-    /// The graph that answers these nodes.
-    pub fn finish(self, outputs: &[NodeId]) -> Graph {
-        Graph { nodes: self.nodes, entries: self.entries, outputs: outputs.to_vec() }
     }
 }
