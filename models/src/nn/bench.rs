@@ -63,8 +63,8 @@ impl Bench {
         })
     }
 
-    /// Floating-point operations of a step in convolutions and linear layers: two per multiplication, three passes, without
-    /// the input gradient of the first layer.
+    /// Floating-point operations that a step's convolutions and linear layers take as they are written: two per multiplication,
+    /// three passes, without the input gradient of the first layer. The engine does with fewer (Winograd).
     pub fn flops(&self) -> f64 {
         self.flops
     }
