@@ -217,13 +217,14 @@ impl Agent<'_> {
         }
         // Something removed a part since it was fetched: ask again.
         let Some(parts) = self.parts(&task.parts) else { return Ok(Happening::Refused(Reject::NotYours)) };
+        (self.log)(&format!("round {}: training {} epochs on {samples} samples", task.round, task.epochs));
         let started = Instant::now();
         let place = Place::of(self.workshop);
         match self.store.record().personal.fit(task, parts, &place, self.workshop.trainer(task.seed)?) {
             Ok((mut next, loss)) => {
                 let took = started.elapsed();
                 next.pace_ms = took.as_secs_f32() * 1e3 / (samples.max(1) as f32 * task.epochs.max(1) as f32);
-                (self.log)(&trained(task, samples, took, loss, &next));
+                (self.log)(&trained(task, took, loss, &next));
                 let pending = next.pending.clone();
                 self.remember(next)?;
                 Ok(pending.map_or(Happening::CannotTrain(Declined::CannotTrain), Happening::Fitted))

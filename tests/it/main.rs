@@ -1,3 +1,5 @@
 //! One binary for all integration tests.
 mod hash;
+mod kill;
+mod refusals;
 mod tidy;

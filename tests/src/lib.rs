@@ -1,5 +1,11 @@
-//! What the integration tests share: where things are, the golden hash, and how a test says that it can't run.
+//! What the integration tests share: where things are, the golden hash, and fleets of the real programs.
+pub mod fleet;
+pub mod hand;
 pub mod hashed;
+pub mod pictures;
+pub mod process;
+pub mod programs;
+pub mod relay;
 
 use std::path::{Path, PathBuf};
 

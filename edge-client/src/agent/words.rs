@@ -4,13 +4,10 @@ use models::wire::{Task, Why};
 use std::time::Duration;
 
 /// A round's training, as the owner reads it.
-pub(super) fn trained(task: &Task, samples: usize, took: Duration, loss: f64, next: &Personal) -> String {
+pub(super) fn trained(task: &Task, took: Duration, loss: f64, next: &Personal) -> String {
     let bytes = next.pending.as_ref().map_or(0, |p| p.sealed.len());
-    let (round, epochs, seconds) = (task.round, task.epochs, took.as_secs_f32());
-    format!(
-        "round {round}: trained {epochs} epochs on {samples} samples in {seconds:.1} s, loss {loss:.3}, sending {} kB",
-        bytes.div_ceil(1000)
-    )
+    let (round, seconds, kilobytes) = (task.round, took.as_secs_f32(), bytes.div_ceil(1000));
+    format!("round {round}: trained in {seconds:.1} s, loss {loss:.3}, sending {kilobytes} kB")
 }
 
 /// Why the board waits.
