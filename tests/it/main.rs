@@ -1,5 +1,8 @@
 //! One binary for all integration tests.
+mod enrolment;
+mod federate;
 mod hash;
 mod kill;
 mod refusals;
+mod sentinels;
 mod tidy;

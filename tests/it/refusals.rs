@@ -2,7 +2,8 @@
 use models::fed::{Disclosure, Extent};
 use models::id::{Hash, RoundId};
 use models::wire::{
-    Answer, Endpoint, Envelope, MESSAGE_CAP, Poll, Receipt, Reject, Task, VERSION, submit_body, submit_cap, to_bytes,
+    Answer, Endpoint, Envelope, MESSAGE_CAP, Poll, Receipt, Reject, Task, VERSION, submit_body, submit_cap,
+    to_bytes,
 };
 use std::fs;
 use workspace_tests::fleet::{Board, Fleet, Setup};
@@ -24,7 +25,8 @@ fn open(boards: u32, participation: f32, set: &[&str]) -> (Fleet, Process, Vec<B
     let fleet = Fleet::new(&Setup { boards, participation, rounds: 3, set, ..Setup::default() });
     let host = fleet.serve().process;
     let names = ["north", "east", "south"];
-    let boards: Vec<Board> = names[..boards as usize].iter().map(|name| fleet.enroll(name, &[0, 1])).collect();
+    let boards: Vec<Board> =
+        names[..boards as usize].iter().map(|name| fleet.enroll(name, &[0, 1])).collect();
     let mut hands: Vec<Hand> = boards.iter().map(Hand::of).collect();
     while !hands.iter_mut().any(|hand| matches!(hand.poll().unwrap(), Answer::Task(_))) {}
     (fleet, host, boards, hands)
@@ -105,7 +107,11 @@ fn twice_different_late_stale_and_not_picked_each_have_their_answer() {
     assert_eq!(first.submit(&different), Err(Reject::Duplicate { accepted: Hash::of(&sealed) }));
     assert_eq!(second.submit(&different), Ok(Receipt::Accepted));
     host.wait_for("the round is folded round=0");
-    assert_eq!(first.submit(&sealed), Ok(Receipt::AlreadyAccepted), "the answer was lost and the round went on");
+    assert_eq!(
+        first.submit(&sealed),
+        Ok(Receipt::AlreadyAccepted),
+        "the answer was lost and the round went on"
+    );
     let current = RoundId(1);
     assert_eq!(first.submit(&different), Err(Reject::Late { current }), "it was picked then");
     assert_eq!(other.submit(&different), Err(Reject::Stale { current }), "it was not");
@@ -128,11 +134,12 @@ fn a_board_that_comes_late_is_told_and_its_round_went_on_without_it() {
 
 #[test]
 fn a_blob_is_given_to_those_whose_task_names_it() {
-    let Open { _fleet, cohort, mut other, .. } = Open::two_of_three();
+    let Open { _fleet, host: _host, cohort, mut other } = Open::two_of_three();
     let (mut hand, task) = cohort.into_iter().next().unwrap();
     let part = task.parts[0].hash;
-    let state = _fleet.host_says(&["models", "list", "host"])[0]["state"].as_str().and_then(Hash::from_hex).unwrap();
-    let mut fetch = |hand: &mut Hand, hash| hand.send(Endpoint::BLOB, Some(hash), &[]);
+    let state =
+        _fleet.host_says(&["models", "list", "host"])[0]["state"].as_str().and_then(Hash::from_hex).unwrap();
+    let fetch = |hand: &mut Hand, hash| hand.send(Endpoint::BLOB, Some(hash), &[]);
     assert_eq!(fetch(&mut hand, part).map(|bytes| Hash::of(&bytes)), Ok(part));
     assert_eq!(fetch(&mut hand, state), Err(Reject::NotYours), "the host's own state");
     assert_eq!(fetch(&mut hand, Hash::of(b"no such blob")), Err(Reject::NotYours));
@@ -148,7 +155,10 @@ fn strangers_and_revoked_boards_are_refused_and_not_waited_for() {
     assert_eq!(stranger.send(Endpoint::MODEL, None, &[]).err(), Some(Reject::UnknownDevice));
     let task = one.task(0);
     let sealed = one.update(&task, BACKBONE, 0.01, 5);
-    assert_eq!(stranger.send(Endpoint::UPDATE, None, &submit_body(one.session, &sealed)).err(), Some(Reject::UnknownDevice));
+    assert_eq!(
+        stranger.send(Endpoint::UPDATE, None, &submit_body(one.session, &sealed)).err(),
+        Some(Reject::UnknownDevice)
+    );
     assert_eq!(one.submit(&sealed), Ok(Receipt::Accepted));
     Process::start("revoke", &mut fleet.aggregator(&["devices", "revoke", "host", "1"])).succeed();
     assert_eq!(two.poll().err(), Some(Reject::Revoked));
@@ -212,7 +222,11 @@ fn declines(method: &'static str, set: &[&str]) {
     let (strict, open) = (fleet.enroll("strict", &[0, 0, 1, 1]), fleet.enroll("open", &[2, 3, 2, 3]));
     let mut strict = fleet.run(&strict);
     let open = fleet.run_with(&open, &["--allow", "full_model"]);
-    let why = format!("the task discloses {:?}, the owner allows {:?}", Disclosure::FullModel, Disclosure::Backbone);
+    let why = format!(
+        "the task discloses {:?}, the owner allows {:?}",
+        Disclosure::FullModel,
+        Disclosure::Backbone
+    );
     strict.wait_for(&format!("round 0: declined: {why}"));
     let told = host.wait_for("a board refuses its task");
     assert!(told.contains(&why) && told.contains("client=0"), "{told}");
@@ -220,7 +234,11 @@ fn declines(method: &'static str, set: &[&str]) {
     open.succeed();
     host.terminate();
     host.finish();
-    assert!(!host.err.iter().any(|line| line.contains("an update counts round=0 client=0")), "{}", host.said());
+    assert!(
+        !host.err.iter().any(|line| line.contains("an update counts round=0 client=0")),
+        "{}",
+        host.said()
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@ use crate::pictures;
 use crate::process::Process;
 use crate::programs;
 use crate::relay::{Relay, Target};
+use edge_client::store::Store;
 use models::id::Hash;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -13,12 +14,16 @@ use tempfile::TempDir;
 
 /// Classes of every fleet here.
 pub const LABELS: [&str; 4] = ["ant", "bee", "cat", "dog"];
-/// Side of its pictures.
+/// Side of its pictures, unless the architecture says otherwise.
 pub const SIDE: usize = 8;
 
 /// What the host is told at `init`.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    /// The architecture.
+    pub arch: &'static str,
+    /// Side of its pictures.
+    pub side: usize,
     /// The method.
     pub method: &'static str,
     /// Rounds.
@@ -33,7 +38,15 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { method: "cpct", rounds: 2, boards: 2, participation: 1.0, set: Vec::new() }
+        Self {
+            arch: "mlp",
+            side: SIDE,
+            method: "cpct",
+            rounds: 2,
+            boards: 2,
+            participation: 1.0,
+            set: Vec::new(),
+        }
     }
 }
 
@@ -41,6 +54,7 @@ impl Default for Setup {
 #[derive(Debug)]
 pub struct Fleet {
     dir: TempDir,
+    side: usize,
     target: Target,
 }
 
@@ -64,13 +78,13 @@ pub struct Board {
     pub wire: Relay,
 }
 
-/// What came of a run: every state that the host published, and each board's own model, by their hashes.
+/// What came of a run: every state that the host published, and what each board has for itself, by their hashes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Outcome {
     /// Kind and hash of the host's states.
     pub states: Vec<(String, String)>,
-    /// The boards' exported graphs.
-    pub graphs: Vec<Hash>,
+    /// The boards' private states.
+    pub boards: Vec<Hash>,
 }
 
 /// A program's command with nothing inherited that would change what it does.
@@ -90,17 +104,20 @@ impl Fleet {
     pub fn new(setup: &Setup) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
-        let fleet = Self { dir, target: Arc::new(Mutex::new(nowhere)) };
+        let fleet = Self { dir, side: setup.side, target: Arc::new(Mutex::new(nowhere)) };
         std::fs::write(fleet.at("labels.txt"), LABELS.join("\n")).expect("a file can be written");
         let auxiliary: Vec<u16> = (0..16).map(|i| i % 4).collect();
-        pictures::write_idx(&fleet.at("aux"), 99, &auxiliary, SIDE);
+        pictures::write_idx(&fleet.at("aux"), 99, &auxiliary, setup.side);
         let (rounds, boards) = (setup.rounds.to_string(), setup.boards.to_string());
         let participation = setup.participation.to_string();
-        let mut init = fleet.aggregator(&["init", "host", "--arch", "mlp", "--input", "1x8x8"]);
+        let input = format!("1x{0}x{0}", setup.side);
+        let mut init = fleet.aggregator(&["init", "host", "--arch", setup.arch, "--input", &input]);
         init.args(["--labels", "labels.txt", "--aux", "aux", "--method", setup.method, "--rounds", &rounds]);
         init.args(["--participation", &participation, "--min-boards", &boards, "--seed", "7"]);
         init.args(["--set", "rounds.poll_ms=20", "--set", "rounds.retry_ms=20"]);
-        setup.set.iter().for_each(|pair| drop(init.args(["--set", pair])));
+        for pair in &setup.set {
+            init.args(["--set", pair]);
+        }
         Process::start("aggregator init", &mut init).succeed();
         fleet
     }
@@ -159,9 +176,9 @@ impl Fleet {
     /// # Panics
     /// If it isn't let in.
     pub fn enroll(&self, name: &str, classes: &[u16]) -> Board {
-        let (wire, token) = (Relay::new(&self.target), self.token(name));
+        let (wire, token) = (self.wire(), self.token(name));
         let (dir, data) = (self.at(name), self.at(&format!("{name}-pictures")));
-        pictures::write_idx(&data, name.bytes().map(u64::from).sum(), classes, SIDE);
+        pictures::write_idx(&data, name.bytes().map(u64::from).sum(), classes, self.side);
         let host = format!("https://{}", wire.address());
         let mut enroll = self.edge_client(&["enroll", "--host", &host, "--name", name, "--token"]);
         enroll.arg(token).arg("--dir").arg(&dir);
@@ -169,12 +186,18 @@ impl Fleet {
         Board { dir, data, wire }
     }
 
+    /// A new way to the host.
+    pub fn wire(&self) -> Relay {
+        Relay::new(&self.target)
+    }
+
     /// The file with a new token.
     ///
     /// # Panics
     /// If there is none.
     pub fn token(&self, name: &str) -> PathBuf {
-        let made = Process::start("aggregator token", &mut self.aggregator(&["token", "host", "--name", name]));
+        let made =
+            Process::start("aggregator token", &mut self.aggregator(&["token", "host", "--name", name]));
         let path = self.at(&format!("{name}.token"));
         std::fs::write(&path, made.succeed().out.join("\n")).expect("a file can be written");
         path
@@ -197,7 +220,8 @@ impl Fleet {
     /// # Panics
     /// If it fails.
     pub fn host_says(&self, arguments: &[&str]) -> Vec<Value> {
-        let said = Process::start("aggregator", self.aggregator(arguments).args(["--format", "json"])).succeed();
+        let said =
+            Process::start("aggregator", self.aggregator(arguments).args(["--format", "json"])).succeed();
         said.out.iter().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
 
@@ -220,15 +244,13 @@ impl Fleet {
         let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
         let states = self.host_says(&["models", "list", "host"]);
         let states = states.iter().map(|row| (text(row, "kind"), text(row, "state"))).collect();
-        Outcome { states, graphs: boards.iter().flat_map(|board| self.graphs(board)).collect() }
+        Outcome { states, boards: boards.iter().flat_map(|board| personal(board)).collect() }
     }
+}
 
-    fn graphs(&self, board: &Board) -> [Hash; 2] {
-        let out = self.dir.path().join("exported");
-        let mut export = self.edge_client(&["export", "--dir"]);
-        export.arg(&board.dir).arg("--out").arg(&out);
-        Process::start("edge-client export", &mut export).succeed();
-        ["specialist.onnx", "generalist.onnx"]
-            .map(|name| Hash::of(&std::fs::read(out.join(name)).expect("an exported graph")))
-    }
+/// What a board learned, and what it answers with.
+fn personal(board: &Board) -> [Hash; 2] {
+    let personal = Store::peek(&board.dir).expect("a board's state").personal;
+    assert!(personal.held.is_some(), "it has the final model");
+    [Hash::of(personal.learned.expose()), Hash::of(personal.adapted.expose())]
 }

@@ -8,8 +8,8 @@ use models::id::{Hash, RoundId};
 use models::nn::arch;
 use models::params::{ModelCard, ModelSpec};
 use models::wire::{
-    Answer, Endpoint, Envelope, MESSAGE_CAP, Poll, Receipt, Reject, Session, Task, from_bytes, seal_update, submit_body,
-    to_bytes,
+    Answer, Endpoint, Envelope, MESSAGE_CAP, Poll, Receipt, Reject, Session, Task, from_bytes, seal_update,
+    submit_body, to_bytes,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,12 +51,18 @@ impl Hand {
         let record = Store::peek(&board.dir).expect("a board's state");
         let (identity, member) = record.enrolled(&board.dir).expect("it is enrolled");
         let session = Session { epoch: 1, nonce: 0 };
-        Self::speaking(&identity.host, &Trust::Pin(member.pin), session, record.model.as_ref().expect("a model"))
+        Self::speaking(
+            &identity.host,
+            &Trust::Pin(member.pin),
+            session,
+            record.model.as_ref().expect("a model"),
+        )
     }
 
     fn speaking(host: &str, trust: &Trust, session: Session, card: &ModelCard) -> Self {
         let address = host.parse().expect("an address");
-        let https = Https::new(address, trust, &HostClock::new(0), PATIENCE).expect("certificates that can be read");
+        let https =
+            Https::new(address, trust, &HostClock::new(0), PATIENCE).expect("certificates that can be read");
         Self { https, session, spec: arch::build(card).expect("a network").1 }
     }
 
@@ -79,7 +85,11 @@ impl Hand {
     ///
     /// # Errors
     /// The host's refusal.
-    pub fn say<A: DeserializeOwned>(&mut self, endpoint: Endpoint, message: &impl Serialize) -> Result<A, Reject> {
+    pub fn say<A: DeserializeOwned>(
+        &mut self,
+        endpoint: Endpoint,
+        message: &impl Serialize,
+    ) -> Result<A, Reject> {
         let body = to_bytes(&Envelope::new(message))?;
         debug_assert!(body.len() <= MESSAGE_CAP);
         from_bytes::<Envelope<A>>(&self.send(endpoint, None, &body)?)?.open()
@@ -131,7 +141,14 @@ impl Hand {
     ///
     /// # Panics
     /// If it can't be sealed.
-    pub fn update_of(&self, round: RoundId, task: &Task, extent: Extent, value: f32, samples: u32) -> Vec<u8> {
+    pub fn update_of(
+        &self,
+        round: RoundId,
+        task: &Task,
+        extent: Extent,
+        value: f32,
+        samples: u32,
+    ) -> Vec<u8> {
         let values = vec![value; extent.len(&self.spec)];
         let out = Outgoing::from_wire(extent, values, samples, Start::Global, Vec::new());
         seal_update(round, task.codec, &self.spec, &out).expect("a header that fits")

@@ -5,7 +5,9 @@ pub mod hashed;
 pub mod pictures;
 pub mod process;
 pub mod programs;
+pub mod readme;
 pub mod relay;
+pub mod sentinel;
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! A program as a child process whose lines can be waited for. Killed, with everything it started, when dropped.
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,15 @@ pub struct Process {
     /// Lines of standard error so far.
     pub err: Vec<String>,
     waited: Option<ExitStatus>,
+}
+
+/// What an ended program had said.
+#[derive(Debug)]
+pub struct Said {
+    /// On standard output.
+    pub out: Vec<String>,
+    /// On standard error.
+    pub err: Vec<String>,
 }
 
 impl Process {
@@ -46,7 +55,9 @@ impl Process {
                 Some(line)
             }
             Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("{}: silent for too long after {}", self.name, self.said()),
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("{}: silent for too long after {}", self.name, self.said())
+            }
         }
     }
 
@@ -74,14 +85,14 @@ impl Process {
         *self.waited.get_or_insert_with(|| self.child.wait().expect("a child can be waited for"))
     }
 
-    /// Waits for the end, which must be a good one.
+    /// Waits for the end, which must be a good one; gives what it said.
     ///
     /// # Panics
     /// If it is not.
-    pub fn succeed(mut self) -> Self {
+    pub fn succeed(mut self) -> Said {
         let status = self.finish();
         assert!(status.success(), "{}: {status}: {}", self.name, self.said());
-        self
+        Said { out: std::mem::take(&mut self.out), err: std::mem::take(&mut self.err) }
     }
 
     /// SIGKILL.

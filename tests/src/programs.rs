@@ -42,7 +42,9 @@ fn profile_folder() -> PathBuf {
 
 fn is_stale(program: &Path) -> bool {
     let Ok(built) = program.metadata().and_then(|m| m.modified()) else { return true };
-    ["models", "onnx", "edge-client", "aggregator"].iter().any(|of| newest(&root().join(of).join("src")) > built)
+    ["models", "onnx", "edge-client", "aggregator"]
+        .iter()
+        .any(|of| newest(&root().join(of).join("src")) > built)
 }
 
 /// When the youngest source under `folder` was written.

@@ -2,7 +2,7 @@
 use super::args::{Enroll, Local};
 use super::board;
 use crate::enrolment;
-use crate::transport::{HostClock, Https, Link, Trust};
+use crate::transport::{CallError, HostClock, Https, Link, Trust};
 use ::models::wire::Token;
 use anyhow::Context;
 use std::io::Read;
@@ -23,7 +23,14 @@ pub(super) fn enroll(args: &Enroll) -> anyhow::Result<()> {
     let client = enrolment::enroll(&mut store, &mut Link::new(Box::new(https), clock), &token)?;
     board::say(&format!("enrolled as board {client} of {} ({name})", args.host));
     let (identity, member) = store.record().enrolled(store.dir())?;
-    let card = board::link(identity, member, store.record(), &config)?.model()?;
+    let card = match board::link(identity, member, store.record(), &config)?.model() {
+        Err(error @ CallError::Unreachable { .. }) => {
+            // The board is a member already: nothing is lost.
+            board::say(&format!("{error}; `edge-client run` asks it again what the model is"));
+            return Ok(());
+        }
+        answered => answered?,
+    };
     let (_, spec) = ::models::nn::arch::build(&card)?;
     board::say(&format!(
         "the model is {} with {} classes and {} values",
