@@ -34,7 +34,7 @@ fn train(args: &BenchArgs) -> anyhow::Result<()> {
         Some(pool) => pool.install(timed)?,
         None => timed()?,
     };
-    report(args, ms, flops, Some(loss));
+    report(args, ms, flops, ("loss", loss));
     Ok(())
 }
 
@@ -45,9 +45,19 @@ fn infer(args: &BenchInfer) -> anyhow::Result<()> {
     let graphs = Graphs::of(&predictor, &graph)?;
     let mut answerer = Answerer::new(&graphs, predictor.router().clone(), &spec, engine.as_ref())?;
     let inputs = vec![0.5; args.bench.batch as usize * graph.input().len()];
-    let ms = median_ms(args.bench.steps, || answerer.answer(&inputs).map(drop).map_err(Into::into))?;
+    let mut confidence = 0.0;
+    let ms = median_ms(args.bench.steps, || {
+        let answers = answerer.answer(&inputs)?;
+        confidence = answers.first().map_or(0.0, |a| a.probabilities[a.class()]);
+        Ok(())
+    })?;
     board::say(&format!("engine {} ({})", engine.name(), engine.provider()));
-    report(&args.bench, ms, forward_flops(&graph) * f64::from(args.bench.batch), None);
+    report(
+        &args.bench,
+        ms,
+        forward_flops(&graph) * f64::from(args.bench.batch),
+        ("confidence", confidence.into()),
+    );
     Ok(())
 }
 
@@ -87,17 +97,15 @@ fn median_ms(steps: u32, mut step: impl FnMut() -> anyhow::Result<()>) -> anyhow
     Ok(times[times.len() / 2])
 }
 
-/// `loss` is that of the last step: with the same number of steps it tells whether two machines compute the same.
-fn report(args: &BenchArgs, ms: f64, flops: f64, loss: Option<f64>) {
+/// `computed` names what the last step came to: with the same number of steps it tells whether two machines compute the same.
+fn report(args: &BenchArgs, ms: f64, flops: f64, computed: (&str, f64)) {
     let samples_per_s = f64::from(args.batch) / ms * 1e3;
     let (gflops, peak, isa) = (flops / ms / 1e6, peak_rss_kib(), ::models::nn::isa().level().name());
     if args.json {
         let mut line = json!({
             "ms_median": ms, "samples_per_s": samples_per_s, "gflops": gflops, "peak_rss_kib": peak, "isa": isa,
         });
-        if let Some(loss) = loss {
-            line["loss"] = json!(loss);
-        }
+        line[computed.0] = json!(computed.1);
         println!("{line}");
     } else {
         let mib = peak.unwrap_or(0) >> 10;
