@@ -19,9 +19,6 @@ pub const ROUNDS: u32 = 20;
 /// Share of the boards picked for a round.
 pub const PARTICIPATION: f32 = 0.5;
 
-/// Key of the validation slices: boards hold theirs back before they know the run's seed.
-const VALIDATION_SEED: u64 = 0;
-
 /// One comparison.
 #[derive(Debug)]
 pub struct Bench<'w> {
@@ -100,7 +97,7 @@ impl<'w> Bench<'w> {
         let data = Dataset::new(nn::Inputs::Bytes(pixels.clone()), labels, width, CLASSES.len());
         let network = (Arc::clone(&self.graph), Arc::clone(self.spec()));
         let data = data.expect("a world's labels are those of the bundle");
-        LocalTrainer::new(network, data, (VALIDATION_SEED, client), None)
+        LocalTrainer::new(network, data, (self.policy.seed, client), None)
             .expect("the bundle's images are the network's input")
     }
 }
@@ -112,7 +109,7 @@ pub fn policy(world: &World, rounds: u32) -> Policy {
         participation: PARTICIPATION,
         min_boards: world.trained().len() as u32,
         quorum: 1.0,
-        poll_ms: 25,
+        poll_ms: 60,
         seed: world.plan.seed,
         ..Policy::default()
     }

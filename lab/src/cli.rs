@@ -2,7 +2,7 @@
 use crate::bench;
 use crate::bundle::{self, Bundle, CLASSES};
 use crate::camera::Angle;
-use crate::demo;
+use crate::demo::{self, Life};
 use crate::table::Table;
 use crate::world::{Board, WorldName, WorldPlan};
 use anyhow::Context;
@@ -27,19 +27,16 @@ enum Command {
     /// Starts an aggregator on this machine (TLS, a ledger, blobs in a temporary directory), enrols the boards by one-time
     /// tokens, runs the rounds, trains the rivals on the same data, prints the table, then one board's exported graphs in every
     /// engine that is there and six test images with who decided.
-    ///
-    /// Example: lab demo --world labels --seeds 0-4 --json
+    #[command(after_help = "Examples:\n  lab demo\n  lab demo --world labels --seeds 0-4 --json")]
     Demo(DemoArgs),
     /// Show how a world deals its data to boards
-    ///
-    /// Example: lab partition --world labels --seed 3
+    #[command(after_help = "Example:\n  lab partition --world labels --seed 3")]
     Partition(WorldArgs),
     /// Compare the bundled data with the original files
     ///
     /// Nothing is downloaded: the demonstration needs the bundle alone. The originals are looked for in
     /// $SPECTRA_DATA/fashion-mnist, by default shared/data/fashion-mnist beside the workspace.
-    ///
-    /// Example: lab fetch --from /data/fashion-mnist
+    #[command(after_help = "Example:\n  lab fetch --from fashion-mnist")]
     Fetch {
         /// Folder of the four original IDX files
         #[arg(long, value_name = "DIR")]
@@ -101,8 +98,9 @@ impl DemoArgs {
             ProfileName::PrivateHead => cpct::Profile::PrivateHead,
             ProfileName::SharedHead => cpct::Profile::SharedHead,
         };
-        let Self { world, rounds, dir, json, processes, .. } = self;
-        demo::Options { world, seeds, rounds, profile, dir, json, processes }
+        let life = if self.processes { Life::Process } else { Life::Thread };
+        let Self { world, rounds, dir, json, .. } = self;
+        demo::Options { world, seeds, rounds, profile, dir, json, life }
     }
 }
 
@@ -146,44 +144,36 @@ fn alpha(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "must be a number from 0.01 to 1000".into())
 }
 
-/// Why the program ends without having done what was asked.
-#[derive(Debug)]
-pub enum Failure {
-    /// The command line can't be understood, or only asks for help.
-    Usage(clap::Error),
-    /// It was tried.
-    Failed(anyhow::Error),
-}
-
-impl Failure {
-    /// Says so, and gives the exit code: 2 for usage, 1 for failure.
-    pub fn report(self) -> ExitCode {
-        match self {
-            Self::Usage(error) => {
-                let _ = error.print();
-                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-            }
-            Self::Failed(error) => {
-                eprintln!("error: {error:#}");
-                ExitCode::FAILURE
-            }
+/// Runs the program with these arguments, the first of which is its name: exit code 0 when done, 1 when it failed, 2 for usage.
+pub fn main_from(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if args.get(1).is_some_and(|a| a == demo::BOARD_COMMAND) {
+        return edge_client::cli::main_from(args.into_iter().skip(1));
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
         }
     }
 }
 
-/// Does what the command line asks.
-///
-/// # Errors
-/// [`Failure`].
-pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
-    let cli = Cli::try_parse_from(args).map_err(Failure::Usage)?;
-    match cli.command {
-        Command::Demo(args) => demo::run(&args.options()).map_err(Failure::Failed),
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Demo(args) => demo::run(&args.options()),
         Command::Partition(world) => {
             partition(&world);
             Ok(())
         }
-        Command::Fetch { from } => fetch(from).map_err(Failure::Failed),
+        Command::Fetch { from } => fetch(from),
     }
 }
 
@@ -232,4 +222,40 @@ fn fetch(from: Option<PathBuf>) -> anyhow::Result<()> {
         folder.display()
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_examples_of_every_command_can_be_typed() {
+        Cli::command().debug_assert();
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().expect("every command has an example").to_string();
+            let examples: Vec<&str> = help.lines().filter(|l| l.starts_with("  lab ")).collect();
+            assert!(!examples.is_empty());
+            for example in examples {
+                assert!(Cli::try_parse_from(example.split_whitespace()).is_ok(), "{example}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_varied_reaches_the_plan() {
+        let typed = "lab demo --world labels --seeds 2-4 --clients 5 --alpha 0.5 --angles 0,180 --profile shared_head";
+        let Ok(Cli { command: Command::Demo(args) }) = Cli::try_parse_from(typed.split_whitespace()) else {
+            panic!("{typed} is a demonstration")
+        };
+        let options = args.options();
+        assert_eq!((options.seeds.as_slice(), options.profile), (&[2, 3, 4][..], cpct::Profile::SharedHead));
+        let plan = options.world.plan(3);
+        assert_eq!((plan.clients, plan.alpha, plan.seed), (5, 0.5, 3));
+        assert_eq!(plan.angles, [Angle::Upright, Angle::Half]);
+        for wrong in ["--seeds 4-2", "--seeds 0-4 --seed 1", "--clients 0", "--alpha 0", "--angles 45"] {
+            let typed = format!("lab demo {wrong}");
+            assert!(Cli::try_parse_from(typed.split_whitespace()).is_err(), "{wrong}");
+        }
+    }
 }

@@ -2,8 +2,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match lab::cli::run(std::env::args_os()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
-    }
+    lab::cli::main_from(std::env::args_os())
 }

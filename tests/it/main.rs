@@ -3,7 +3,6 @@ mod enrolment;
 mod federate;
 mod hash;
 mod kill;
-mod late;
 mod refusals;
 mod sentinels;
 mod tidy;

@@ -1,15 +1,23 @@
 //! The demonstration: a world, `cpct` on it, its rivals, the table, and one board's graphs in every engine.
-
+mod board;
+mod engines;
+mod federation;
+mod host;
+mod process;
 mod progress;
+
+pub use federation::Life;
+pub use process::COMMAND as BOARD_COMMAND;
 
 use crate::baselines::{self, Rivals};
 use crate::bench::Bench;
 use crate::bundle::Bundle;
 use crate::cli::WorldArgs;
 use crate::evaluate::{self, DualReport};
-use crate::fleet::{self, Answering, Crew, Outcome};
+use crate::fleet::{Answering, Outcome};
 use crate::report::{self, Column, Report, Way};
 use crate::world::{Board, World};
+use anyhow::Context;
 use models::fed::cpct;
 use progress::Progress;
 use rayon::prelude::*;
@@ -31,8 +39,8 @@ pub struct Options {
     pub dir: Option<PathBuf>,
     /// Figures as JSON on standard output, tables on standard error.
     pub json: bool,
-    /// Every board is a process of its own.
-    pub processes: bool,
+    /// How boards live.
+    pub life: Life,
 }
 
 /// Runs it.
@@ -77,24 +85,28 @@ fn one(options: &Options, bundle: &Bundle, seed: u64) -> anyhow::Result<(Report,
     let rivals = baselines::rivals(&bench, &|| progress.tick())?;
     drop(progress);
     let dual = outcome.boards.par_iter().map(|a| judge(&bench, a)).collect::<anyhow::Result<Vec<_>>>()?;
-    let engines = (Vec::<String>::new(), String::new());
+    let engines = engines::compare(&world.boards[0], &outcome.boards[0].predictors[0], &bench.graph)?;
     let mut report = assemble(&world, &bench, &outcome, rivals, dual);
-    report.engines = engines.0;
+    report.engines = engines.names;
     report.wall_s = started.elapsed().as_secs_f64();
-    Ok((report, engines.1))
+    Ok((report, engines.text))
 }
 
-/// `cpct` on this world.
+/// `cpct` on this world, for real.
 fn federate(options: &Options, bench: &Bench<'_>) -> anyhow::Result<Outcome> {
     let hyper = cpct::Hyper { profile: options.profile, train: bench.training, ..cpct::Hyper::default() };
-    let recipe = baselines::recipe::<cpct::Cpct>(&[hyper])?;
-    let crew = Crew {
-        trained: bench.trainers(bench.world.trained()),
-        late: bench.trainers(bench.world.late()),
-        auxiliary: Some(bench.auxiliary()),
-    };
     let progress = Progress::new("cpct", bench.policy.rounds.into());
-    Ok(fleet::run(&recipe, bench.policy.clone(), bench.init.clone(), crew, &|| progress.tick())?)
+    let tick = || progress.tick();
+    match &options.dir {
+        Some(dir) => {
+            let dir = dir.join(format!("{}-{}", bench.world.plan.name.name(), bench.world.plan.seed));
+            federation::federate(options.life, bench, &hyper, &dir, &tick)
+        }
+        None => {
+            let dir = tempfile::tempdir().context("no temporary directory")?;
+            federation::federate(options.life, bench, &hyper, dir.path(), &tick)
+        }
+    }
 }
 
 fn judge(bench: &Bench<'_>, answering: &Answering) -> anyhow::Result<DualReport> {
@@ -135,3 +147,6 @@ fn assemble(
         engines: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,3 +168,6 @@ impl Blocked {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
