@@ -3,6 +3,7 @@ mod enrolment;
 mod federate;
 mod hash;
 mod kill;
+mod late;
 mod refusals;
 mod sentinels;
 mod tidy;
