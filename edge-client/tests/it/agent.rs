@@ -19,7 +19,7 @@ fn a_board_trains_delivers_takes_the_model_over_and_answers() {
     let (ended, said) = live(dir.path(), &host, Disclosure::FullModel, PLENTY);
     ended.unwrap();
     let said = said.join("\n");
-    for part in ["round 0: trained", "samples in", "model 1: taken over", "finished"] {
+    for part in ["round 0: training", "round 0: trained", "model 1: taken over", "finished"] {
         assert!(said.contains(part), "{part} in\n{said}");
     }
     let record = Store::peek(dir.path()).unwrap();
