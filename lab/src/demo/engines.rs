@@ -50,7 +50,7 @@ pub(super) fn compare(board: &Board, predictor: &Predictor, graph: &Graph) -> an
     for (engine, opened) in all(&Options::of_process()) {
         match opened {
             Ok(runtime) => {
-                answered.push((runtime.name(), runtime.provider(), ask(&*runtime, &graphs, &inputs)?))
+                answered.push((runtime.name(), runtime.provider(), ask(&*runtime, &graphs, &inputs)?));
             }
             Err(why) => drop(writeln!(text, "  {}: not run: {why}", engine.name())),
         }

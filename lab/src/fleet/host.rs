@@ -44,9 +44,12 @@ impl Host for Auxiliary {
     }
 }
 
-/// What each board is told under one state.
+/// Shared parts and the encoded rest.
+type Encoded = (Vec<u16>, Vec<u8>);
+
+/// What each board is told under one state: its task and its offer.
 #[derive(Debug)]
-struct Plans(BTreeMap<ClientId, [(Vec<u16>, Vec<u8>); 2]>);
+struct Plans(BTreeMap<ClientId, [Encoded; 2]>);
 
 impl Briefing for Plans {
     fn task(&self, to: ClientId) -> (Vec<u16>, Vec<u8>) {

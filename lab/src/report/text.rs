@@ -41,7 +41,8 @@ fn row(name: &str, of: impl Fn(Column) -> Option<f64>) -> Vec<String> {
 
 fn duties(report: &Report) -> Table {
     let mut table = Table::headed([""].into_iter().chain(Way::ALL.map(Way::heading)));
-    let rows: [(&str, fn(Duties) -> Option<f64>); 3] = [
+    type Row = (&'static str, fn(Duties) -> Option<f64>);
+    let rows: [Row; 3] = [
         ("own test images", |d| d.own),
         ("classes never seen", |d| d.unseen),
         ("all classes, balanced", |d| d.balanced),
