@@ -1,7 +1,6 @@
 use super::federation::federate;
 use super::*;
 use crate::baselines::recipe;
-use crate::cli::WorldArgs;
 use crate::fleet::tests::{bits, small_world};
 use crate::fleet::{self, Crew};
 

@@ -42,8 +42,10 @@ fn two_rounds(recipe: &Recipe, threads: usize) -> Outcome {
     let bench = Bench::new(&world, 2).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let rounds = std::sync::atomic::AtomicU32::new(0);
-    let folded = || drop(rounds.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
-    let run = || super::run(recipe, bench.policy.clone(), bench.init.clone(), crew(&bench), &folded);
+    let folded = || {
+        rounds.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let run = || run(recipe, bench.policy.clone(), bench.init.clone(), crew(&bench), &folded);
     let outcome = pool.install(run).unwrap();
     assert_eq!(rounds.into_inner(), 2);
     outcome
