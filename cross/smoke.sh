@@ -31,7 +31,7 @@ same() { # same KEY ARGS…: the figure that a bench computed, on the board's pr
 if [ $# -eq 2 ]; then
   native=$2
   same loss bench train --arch lenet5 --batch 8 --steps 10 --threads 1 --json
-  same confidence bench infer --arch lenet5 --batch 1 --steps 1 --engine native --json
+  same confidence bench infer --arch lenet5 --batch 1 --steps 5 --engine native --json
 fi
 
 # The newest C library symbol decides on which systems the program starts.
