@@ -39,31 +39,29 @@ pub(super) fn compare(board: &Board, predictor: &Predictor, graph: &Graph) -> an
     let chosen = chosen(board);
     let samples = board.test.select(&chosen);
     let inputs = Inputs::of(&samples, &predictor.specialist().spec.card().preprocessing);
-    let (mut answered, mut text) = (Vec::new(), String::new());
-    // Writing into a String can't fail.
-    let sizes = graphs.each_ref().map(|g| g.len() / 1000);
-    let _ = writeln!(
-        text,
-        "Board {}: specialist {} kB, generalist {} kB as ONNX",
-        board.client, sizes[0], sizes[1]
-    );
+    let (mut answered, mut absent) = (Vec::new(), Vec::new());
     for (engine, opened) in all(&Options::of_process()) {
         match opened {
             Ok(runtime) => {
                 answered.push((runtime.name(), runtime.provider(), ask(&*runtime, &graphs, &inputs)?));
             }
-            Err(why) => drop(writeln!(text, "  {}: not run: {why}", engine.name())),
+            Err(why) => absent.push(format!("  {}: not run: {why}\n", engine.name())),
         }
     }
+    let sizes = graphs.each_ref().map(|g| g.len() / 1000);
+    let mut text =
+        format!("Board {}: specialist {} kB, generalist {} kB as ONNX\n", board.client, sizes[0], sizes[1]);
     for (name, provider, outputs) in &answered {
-        let difference = difference(&answered[0].2, outputs);
-        let _ = writeln!(
-            text,
-            "  {name} ({provider}): {} images, largest difference from {} {difference:.1e}",
-            samples.len(),
-            answered[0].0
-        );
+        let (first, difference) = (answered[0].0, difference(&answered[0].2, outputs));
+        // Writing into a String can't fail.
+        let _ = match first == *name {
+            true => writeln!(text, "  {name} ({provider}): both graphs on {} test images", samples.len()),
+            false => {
+                writeln!(text, "  {name} ({provider}): largest difference from {first} {difference:.1e}")
+            }
+        };
     }
+    text.extend(absent);
     let [specialist, generalist] = &answered.first().context("no engine is there")?.2;
     let routed = routed(predictor, specialist, generalist, samples.len());
     let _ = write!(text, "\n{}", shown(board, &samples, &chosen, &routed));
