@@ -188,7 +188,7 @@ impl HostDir {
         let path = self.at("lock");
         let fail = |source| DirError::File { path: path.clone(), source };
         let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
-        match file.try_lock() {
+        match patiently(&file) {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(DirError::Busy { path: self.0.clone() }),
             Err(TryLockError::Error(source)) => Err(fail(source)),
@@ -202,6 +202,17 @@ impl HostDir {
     fn at(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+}
+
+/// Tries for a second: a process that is ending, or a child between its fork and the program it becomes, lets go by itself.
+fn patiently(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..20 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(std::time::Duration::from_millis(50)),
+            other => return other,
+        }
+    }
+    file.try_lock()
 }
 
 /// Writes beside, syncs, renames.

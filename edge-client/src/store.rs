@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why the private directory can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -224,7 +225,7 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
     let path = dir.join("lock");
     let mut options = private_file();
     let mut file = options.read(true).open(&path).map_err(|e| io_error(&path, e))?;
-    match file.try_lock() {
+    match patiently(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
@@ -238,6 +239,17 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
     let written =
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(number.as_bytes()));
     written.map(|()| file).map_err(|e| io_error(&path, e))
+}
+
+/// Tries for a second: a process that is ending, or a child between its fork and the program it becomes, lets go by itself.
+fn patiently(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..20 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(50)),
+            other => return other,
+        }
+    }
+    file.try_lock()
 }
 
 fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
