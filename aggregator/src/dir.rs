@@ -208,7 +208,7 @@ impl HostDir {
 fn patiently(file: &File) -> Result<(), TryLockError> {
     for _ in 0..20 {
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(std::time::Duration::from_millis(50)),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(50)),
             other => return other,
         }
     }
