@@ -5,6 +5,9 @@ use crate::params::{Backbone, Head, ModelSpec, Params};
 use crate::tensor::TensorView;
 use std::sync::Arc;
 
+/// ε of the smoothed prior.
+const SMOOTHING: f32 = 0.2;
+
 /// A backbone with its (constant) conditioning vector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
@@ -200,15 +203,14 @@ impl Predictor {
         }
     }
 
-    /// The smoothed prior without a router (science §8.2): the second stream is the specialist itself without its prior, and
-    /// only the probabilities of that stream are looked at. Nothing unless this predictor is routed by familiarity.
+    /// The smoothed prior without a router (science §8.3, "simplest variant", with the ε = 0.2 that suits it): the second stream is
+    /// the specialist itself without its prior, and only the probabilities of that stream are looked at. Nothing unless this predictor
+    /// is routed by familiarity.
     pub fn smoothed_prior(&self) -> Option<Self> {
-        let Self::DualStream { specialist, router: Router::Familiarity { log_prior, epsilon, .. }, .. } =
-            self
-        else {
+        let Self::DualStream { specialist, router: Router::Familiarity { log_prior, .. }, .. } = self else {
             return None;
         };
-        let router = Router::from_prior(log_prior.clone(), *epsilon);
+        let router = Router::from_prior(log_prior.clone(), SMOOTHING);
         let (specialist, generalist) = (specialist.clone(), specialist.with_prior(log_prior, -1.0));
         Some(Self::DualStream { specialist, generalist, router })
     }

@@ -189,12 +189,7 @@ pub(super) fn predictor(
         }
         RouterKind::Fedprism | RouterKind::Specialist => by_specialist(hyper),
     };
-    // A head that never met the teacher knows nothing of absent classes (science §9.2 point 1): B is heard alone.
-    let generalist = match hyper.teacher_start {
-        true => halves(&shared, &mixture.with_prior(&answer.log_prior, -1.0)),
-        false => shared,
-    };
-    Predictor::DualStream { specialist: mixture, generalist, router }
+    Predictor::DualStream { specialist: mixture, generalist: shared, router }
 }
 
 fn by_specialist(hyper: &Hyper) -> Router {
@@ -202,20 +197,4 @@ fn by_specialist(hyper: &Hyper) -> Router {
         RouterKind::Fedprism => Router::Confidence { temperature: hyper.router_temperature },
         _ => Router::Specialist,
     }
-}
-
-/// G = (B + D)/2 as one ensemble; a backbone that both use appears once.
-fn halves(b: &Ensemble, d: &Ensemble) -> Ensemble {
-    let mut both = d.clone();
-    let halved = |m: &Member, stream| Member { stream, share: m.share / 2.0, head: m.head.clone() };
-    both.members = d.members.iter().map(|m| halved(m, m.stream)).collect();
-    for member in &b.members {
-        let wanted = &b.streams[member.stream];
-        let at = both.streams.iter().position(|s| s == wanted).unwrap_or_else(|| {
-            both.streams.push(wanted.clone());
-            both.streams.len() - 1
-        });
-        both.members.push(halved(member, at));
-    }
-    both
 }

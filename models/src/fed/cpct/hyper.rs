@@ -148,7 +148,7 @@ pub struct Hyper {
     pub finetune_epochs: u32,
     /// Who weighs the two streams.
     pub router: RouterKind,
-    /// Share ε of unfamiliar inputs expected.
+    /// Share ε of unfamiliar inputs expected; `docs/results` has what other values keep and cost.
     pub epsilon: f32,
     /// Temperature of FedPrism's router.
     pub router_temperature: f32,
@@ -193,7 +193,7 @@ impl Default for Hyper {
             newcomer_epochs: 10,
             finetune_epochs: 4,
             router: RouterKind::Familiarity,
-            epsilon: 0.2,
+            epsilon: 0.03,
             router_temperature: 1.0,
             statistics: Conditioning::default(),
             columns: ColumnsTrainedBy::Host,
