@@ -218,6 +218,18 @@ mod tests {
     }
 
     #[test]
+    fn a_table_typed_in_part_keeps_the_methods_own_defaults_for_the_rest() {
+        let mut one = settings();
+        one.method.name = "cpct".into();
+        one.method.hyper = toml::from_str("streams.alpha_rate = 0.1").unwrap();
+        let (_, hyper, _) = one.method.parse().unwrap();
+        let hyper: models::fed::cpct::Hyper = postcard::from_bytes(&hyper).unwrap();
+        let mut expected = models::fed::cpct::Hyper::default();
+        expected.streams.alpha_rate = 0.1;
+        assert_eq!(hyper, expected);
+    }
+
+    #[test]
     fn all_problems_come_together() {
         let mut wrong = settings();
         wrong.server.listen = "nowhere".into();

@@ -172,12 +172,25 @@ impl MethodVisitor for ReadHyper<'_> {
     type Out = Result<(Vec<u8>, toml::Table), String>;
 
     fn visit<M: Method>(self) -> Self::Out {
-        let hyper: M::Hyper = self.0.clone().try_into().map_err(|e: toml::de::Error| e.to_string())?;
+        let mut written = toml::Table::try_from(M::Hyper::default()).map_err(|e| e.to_string())?;
+        overlay(&mut written, self.0);
+        let hyper: M::Hyper = written.try_into().map_err(|e: toml::de::Error| e.to_string())?;
         M::check(&hyper).map_err(|e| e.to_string())?;
         let bytes = postcard::to_stdvec(&hyper).map_err(|e| e.to_string())?;
         let mut table = toml::Table::try_from(&hyper).map_err(|e| e.to_string())?;
         table.iter_mut().for_each(|(_, value)| shorten(value));
         Ok((bytes, table))
+    }
+}
+
+/// Puts what was typed over the method's defaults, table by table: a key left out of `[method.hyper.streams]` has the default that
+/// *this* method gives it, which may differ from what another method gives the same table.
+fn overlay(defaults: &mut toml::Table, typed: &toml::Table) {
+    for (key, value) in typed {
+        match (defaults.get_mut(key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => overlay(below, above),
+            _ => drop(defaults.insert(key.clone(), value.clone())),
+        }
     }
 }
 
