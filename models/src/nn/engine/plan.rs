@@ -207,7 +207,9 @@ impl<'a> Planner<'a> {
             Op::Relu | Op::Dropout { .. } | Op::Scale(_) if node.dims.is_flat() => {
                 self.pieces[node.inputs[0].0].clone()
             }
-            Op::Concat => node.inputs.iter().flat_map(|i| self.pieces[i.0].clone()).collect(),
+            Op::Concat if node.dims.is_flat() => {
+                node.inputs.iter().flat_map(|i| self.pieces[i.0].clone()).collect()
+            }
             _ => natural,
         }
     }
@@ -287,10 +289,17 @@ impl<'a> Planner<'a> {
             }
             Op::Dropout { .. } => Box::new(layer::Scale { input, output, factor: 1.0 }),
             Op::Relu => Box::new(layer::Relu { input, output }),
+            Op::Curve(curve) => Box::new(layer::Map { curve, input, output }),
+            Op::Pad([top, left, ..]) => Box::new(layer::Pad { before: [top, left], input, output }),
             Op::MaxPool(window) => Box::new(layer::MaxPool { id, window, input, output }),
             Op::AvgPool(window) => Box::new(layer::AvgPool { window, input, output }),
             Op::Flatten => Box::new(layer::Flatten { input, output, by_channel: !self.orderless(n) }),
             Op::Add => Box::new(layer::Add {
+                inputs: [inputs[0], inputs[1]],
+                output,
+                input_grads: [input_grad, input_grads[1]],
+            }),
+            Op::Mul => Box::new(layer::Mul {
                 inputs: [inputs[0], inputs[1]],
                 output,
                 input_grads: [input_grad, input_grads[1]],

@@ -45,7 +45,10 @@ fn small(op: &Op, inputs: &[Dims], out: Dims) -> bool {
     };
     let (first, parameters) = (inputs[0], layer::parameters(op, inputs[0]));
     let bordered = match op {
-        Op::Conv2d(conv) => [0, 1].map(|i| 2 * conv.padding[i].max(conv.kernel[i])),
+        Op::Conv2d(conv) => {
+            let Some(reach) = conv.reach() else { return false };
+            [0, 1].map(|i| 2 * conv.padding[i].max(reach[i]))
+        }
         _ => [0, 0],
     };
     let around = |d: Dims| fits(&[d.channels, d.height + bordered[0], d.width + bordered[1]]);

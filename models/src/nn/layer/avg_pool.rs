@@ -1,7 +1,11 @@
-//! Average pooling: the mean of each window.
-use super::max_pool::{outputs, pixels};
+//! Average pooling: the mean of each window. What lies outside the input counts as zeros, or not at all.
+use super::max_pool::{outputs, pixels, windows};
 use super::{Lane, Layer, Pass, Plane, Slot};
-use crate::nn::graph::Window;
+use crate::nn::graph::{Dims, Window};
+
+pub(super) fn dims(window: &Window, input: Dims) -> Option<Dims> {
+    windows(window, 1 << 16, input)
+}
 
 /// An average pooling placed in a plan.
 #[derive(Debug)]
@@ -12,8 +16,20 @@ pub(in crate::nn) struct AvgPool {
 }
 
 impl AvgPool {
-    fn share(&self) -> f32 {
-        1.0 / (self.window.kernel[0] * self.window.kernel[1]) as f32
+    /// One over the number of pixels that a window counts.
+    fn share(&self, row: usize, column: usize) -> f32 {
+        let window = &self.window;
+        let inside = |at: usize, i: usize, extent: usize| {
+            let start = at * window.stride[i];
+            let end = (start + window.kernel[i]).min(extent + window.padding[i]);
+            end - start.max(window.padding[i])
+        };
+        let dims = self.input.plane.dims;
+        let [rows, columns] = match window.counted {
+            true => window.kernel,
+            false => [inside(row, 0, dims.height), inside(column, 1, dims.width)],
+        };
+        1.0 / (rows * columns) as f32
     }
 }
 
@@ -27,10 +43,11 @@ impl Layer for AvgPool {
             for (_, row, column) in outputs(to.dims) {
                 let mean = &mut y[to.row(row).start + column * c..][..c];
                 mean.fill(0.0);
-                for at in pixels(self.window, self.input.plane, row, column) {
+                for (_, at) in pixels(self.window, self.input.plane, row, column) {
                     mean.iter_mut().zip(&x[at..at + c]).for_each(|(mean, x)| *mean += x);
                 }
-                mean.iter_mut().for_each(|mean| *mean *= self.share());
+                let share = self.share(row, column);
+                mean.iter_mut().for_each(|mean| *mean *= share);
             }
         }
         lane.values[self.output.node] = out;
@@ -45,8 +62,9 @@ impl Layer for AvgPool {
             dx.fill(0.0);
             for (n, row, column) in outputs(to) {
                 let dy = &dy[n * to.channels..][..to.channels];
-                for at in pixels(self.window, bare, row, column) {
-                    dx[at..at + to.channels].iter_mut().zip(dy).for_each(|(dx, dy)| *dx += self.share() * dy);
+                let share = self.share(row, column);
+                for (_, at) in pixels(self.window, bare, row, column) {
+                    dx[at..at + to.channels].iter_mut().zip(dy).for_each(|(dx, dy)| *dx += share * dy);
                 }
             }
         }

@@ -2,22 +2,39 @@
 use super::{Lane, Layer, OwnLen, Pass, Plane, Slot};
 use crate::nn::graph::{Dims, Window};
 
-/// Shape of any pooling. A window of more than 256 pixels would not fit the byte that remembers the winner.
+/// A window of more than 256 pixels would not fit the byte that remembers the winner.
 pub(super) fn dims(window: &Window, input: Dims) -> Option<Dims> {
-    let area = window.kernel[0].checked_mul(window.kernel[1])?;
-    let windows =
-        |extent: usize, i: usize| Some(extent.checked_sub(window.kernel[i])? / window.stride[i] + 1);
-    let sound = (1..=256).contains(&area) && window.stride.iter().all(|&s| s > 0);
-    sound.then_some(())?;
-    Some(Dims { height: windows(input.height, 0)?, width: windows(input.width, 1)?, ..input })
+    windows(window, 256, input)
 }
 
-/// Places of a window's pixels in a plane, by output pixel.
-pub(super) fn pixels(window: Window, plane: Plane, y: usize, x: usize) -> impl Iterator<Item = usize> {
-    let [kh, kw] = window.kernel;
-    let (top, left) = (y * window.stride[0], x * window.stride[1]);
-    let places = (0..kh).flat_map(move |v| (0..kw).map(move |u| (v, u)));
-    places.map(move |(v, u)| plane.row(top + v).start + (left + u) * plane.dims.channels)
+/// Shape of any pooling with windows of at most `most` pixels, each of which has one in the input at least.
+pub(super) fn windows(window: &Window, most: usize, input: Dims) -> Option<Dims> {
+    let area = window.kernel[0].checked_mul(window.kernel[1])?;
+    let along = |extent: usize, i: usize| {
+        let (before, after) = (window.padding[i], window.padding[i + 2]);
+        (before < window.kernel[i] && after < window.kernel[i] && window.stride[i] > 0).then_some(())?;
+        let count = (extent + before + after).checked_sub(window.kernel[i])? / window.stride[i] + 1;
+        ((count - 1).checked_mul(window.stride[i])? < extent + before).then_some(count)
+    };
+    (1..=most).contains(&area).then_some(())?;
+    Some(Dims { height: along(input.height, 0)?, width: along(input.width, 1)?, ..input })
+}
+
+/// A window's pixels in a plane, by output pixel: number in the window and place in the plane.
+pub(super) fn pixels(window: Window, plane: Plane, y: usize, x: usize) -> impl Iterator<Item = (u8, usize)> {
+    let within = |at: usize, i: usize, extent: usize| {
+        let start = at * window.stride[i];
+        let first = window.padding[i].saturating_sub(start);
+        let end = window.kernel[i].min((extent + window.padding[i]).saturating_sub(start));
+        (first..end, start)
+    };
+    let (rows, top) = within(y, 0, plane.dims.height);
+    let (columns, left) = within(x, 1, plane.dims.width);
+    let places = rows.flat_map(move |v| columns.clone().map(move |u| (v, u)));
+    places.map(move |(v, u)| {
+        let (row, column) = (top + v - window.padding[0], left + u - window.padding[1]);
+        ((v * window.kernel[1] + u) as u8, plane.row(row).start + column * plane.dims.channels)
+    })
 }
 
 /// Output pixels as (number, row, column).
@@ -49,10 +66,14 @@ impl Layer for MaxPool {
             for (n, row, column) in outputs(to.dims) {
                 let best = &mut y[to.row(row).start + column * c..][..c];
                 let winners = &mut winners[n * c..][..c];
-                best.fill(f32::NEG_INFINITY);
-                for (i, at) in (0u8..=255).zip(pixels(self.window, self.input.plane, row, column)) {
+                for (first, (i, at)) in std::iter::once(true).chain(std::iter::repeat(false)).zip(pixels(
+                    self.window,
+                    self.input.plane,
+                    row,
+                    column,
+                )) {
                     for ((best, won), x) in best.iter_mut().zip(winners.iter_mut()).zip(&x[at..at + c]) {
-                        if *x > *best || (i == 0) {
+                        if *x > *best || first {
                             (*best, *won) = (*x, i);
                         }
                     }
@@ -73,7 +94,7 @@ impl Layer for MaxPool {
             dx.fill(0.0);
             for (n, row, column) in outputs(to) {
                 let (dy, winners) = (&dy[n * c..][..c], &winners[n * c..][..c]);
-                for (i, at) in (0u8..=255).zip(pixels(self.window, bare, row, column)) {
+                for (i, at) in pixels(self.window, bare, row, column) {
                     for ((dx, dy), won) in dx[at..at + c].iter_mut().zip(dy).zip(winners) {
                         *dx += if *won == i { *dy } else { 0.0 };
                     }

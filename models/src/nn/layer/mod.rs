@@ -8,12 +8,15 @@ mod avg_pool;
 mod batch_norm;
 mod concat;
 mod conv;
+mod curve;
 mod dropout;
 mod flatten;
 mod group_norm;
 mod linear;
 mod log;
 mod max_pool;
+mod mul;
+mod pad;
 mod plane;
 mod relu;
 mod scale;
@@ -25,12 +28,15 @@ pub(super) use avg_pool::AvgPool;
 pub(super) use batch_norm::BatchNorm;
 pub(super) use concat::Concat;
 pub(super) use conv::{Conv, ConvParams};
+pub(super) use curve::Map;
 pub(super) use dropout::Dropout;
 pub(super) use flatten::Flatten;
 pub(super) use group_norm::GroupNorm;
 pub(super) use linear::{Linear, Piece};
 pub(super) use log::Log;
 pub(super) use max_pool::MaxPool;
+pub(super) use mul::Mul;
+pub(super) use pad::Pad;
 pub(super) use plane::{Plane, Slot};
 pub(super) use relu::Relu;
 pub(super) use scale::Scale;
@@ -51,12 +57,16 @@ pub(super) fn dims(op: &Op, inputs: &[Dims]) -> Option<Dims> {
     match op {
         Op::Input | Op::Conditioning => None,
         Op::Add => add::dims(inputs),
+        Op::Mul => mul::dims(inputs),
         Op::Concat => concat::dims(inputs),
         _ if arity != 1 => None,
         Op::Conv2d(conv) => conv::dims(conv, first),
         Op::Linear { out, .. } => linear::dims(*out, first),
         Op::GroupNorm { groups, .. } => group_norm::dims(*groups, first),
-        Op::MaxPool(window) | Op::AvgPool(window) => max_pool::dims(window, first),
+        Op::MaxPool(window) => max_pool::dims(window, first),
+        Op::AvgPool(window) => avg_pool::dims(window, first),
+        Op::Pad(sides) => pad::dims(*sides, first),
+        Op::Curve(curve) => curve::sound(*curve).then_some(first),
         Op::Flatten => Some(Dims::flat(first.len())),
         Op::Softmax => first.is_flat().then_some(first),
         Op::BatchNorm { .. } | Op::Relu | Op::Dropout { .. } | Op::Log | Op::Scale(_) => Some(first),

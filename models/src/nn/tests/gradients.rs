@@ -1,6 +1,6 @@
 //! Every layer's backward pass against central differences of its forward pass.
 use super::*;
-use crate::nn::graph::{Conv2d, Window};
+use crate::nn::graph::{Conv2d, Curve, Window};
 use crate::params::Role;
 
 const CLASSES: usize = 3;
@@ -70,7 +70,7 @@ fn conv(out: usize) -> Op {
     Op::Conv2d(Conv2d::same(out, [3, 3]))
 }
 
-const POOL: Op = Op::MaxPool(Window { kernel: [2, 2], stride: [2, 2] });
+const POOL: Op = Op::MaxPool(Window::new([2, 2], [2, 2]));
 
 #[test]
 fn convolutions_of_every_kind() {
@@ -86,6 +86,11 @@ fn convolutions_of_every_kind() {
         ("groups and stride", Conv2d { groups: 4, stride: [2, 1], ..Conv2d::same(4, [3, 3]) }),
         ("uneven", Conv2d { padding: [1, 0], ..Conv2d::same(4, [3, 2]) }),
         ("no bias", Conv2d { bias: false, ..Conv2d::same(4, [3, 3]) }),
+        ("dilation", Conv2d { dilation: [2, 3], padding: [2, 3], ..Conv2d::same(4, [3, 2]) }),
+        (
+            "dilation, groups and stride",
+            Conv2d { dilation: [2, 1], stride: [2, 2], groups: 2, ..Conv2d::same(6, [3, 3]) },
+        ),
     ];
     for (what, case) in cases {
         check(what, &net([2, 7, 6], 0, &[first, ("b", Op::Conv2d(case))]), true);
@@ -121,8 +126,11 @@ fn convolutions_in_pairs_of_columns() {
 
 #[test]
 fn poolings_of_every_kind() {
-    let overlapping = Window { kernel: [3, 3], stride: [2, 2] };
-    for op in [Op::MaxPool(overlapping), Op::AvgPool(overlapping), POOL, Op::AvgPool(Window::tiles([2, 2]))] {
+    let overlapping = Window::new([3, 3], [2, 2]);
+    let padded = Window { padding: [1, 0, 1, 2], ..overlapping };
+    let pools = [overlapping, padded, Window { counted: true, ..padded }, Window::new([9, 8], [1, 1])];
+    let pools = pools.into_iter().flat_map(|w| [Op::MaxPool(w), Op::AvgPool(w)]);
+    for op in pools.chain([POOL, Op::AvgPool(Window::tiles([2, 2]))]) {
         check(&format!("{op:?}"), &net([1, 9, 8], 0, &[("a", conv(4)), ("", op)]), true);
     }
     let signal = |out| Op::Conv2d(Conv2d::same(out, [1, 5]));
@@ -174,6 +182,45 @@ fn the_rest_of_the_operations() {
 }
 
 #[test]
+fn curves_of_every_kind() {
+    let curves = [
+        Curve::Clip { low: -0.5, high: 0.8 },
+        Curve::Clip { low: 0.0, high: 6.0 },
+        Curve::Clip { low: f32::NEG_INFINITY, high: 0.3 },
+        Curve::LeakyRelu { slope: 0.1 },
+        Curve::Sigmoid,
+        Curve::HardSigmoid { slope: 0.7, offset: 0.4 },
+        Curve::HardSwish,
+    ];
+    for curve in curves {
+        let ops = [("a", conv(4)), ("", Op::Curve(curve)), ("b", conv(3)), ("", Op::Curve(curve))];
+        check(&format!("{curve:?}"), &net([2, 5, 6], 0, &ops), true);
+    }
+}
+
+#[test]
+fn gates_pads_and_joined_planes() {
+    let pads = [("a", conv(4)), ("", Op::Pad([0, 1, 2, 3])), ("b", conv(3)), ("", Op::Pad([1, 0, 0, 0]))];
+    check("pads", &net([2, 5, 6], 0, &pads), true);
+    for gate_first in [false, true] {
+        let mut g = GraphBuilder::new([2, 6, 5], 0);
+        let a = g.add("a", conv(4), &[g.input()]).unwrap();
+        let mean = g.add("mean", Op::AvgPool(Window::whole(g.dims(a))), &[a]).unwrap();
+        let squeeze = g.add("b", Op::Conv2d(Conv2d::same(4, [1, 1])), &[mean]).unwrap();
+        let gate = g.add("gate", Op::Curve(Curve::Sigmoid), &[squeeze]).unwrap();
+        let inputs = if gate_first { [gate, a] } else { [a, gate] };
+        let gated = g.add("gated", Op::Mul, &inputs).unwrap();
+        let c = g.add("c", conv(3), &[gated]).unwrap();
+        let silu = g.add("sigmoid", Op::Curve(Curve::Sigmoid), &[c]).unwrap();
+        let silu = g.add("silu", Op::Mul, &[c, silu]).unwrap();
+        let square = g.add("square", Op::Mul, &[silu, silu]).unwrap();
+        let joined = g.add("joined", Op::Concat, &[square, a, square]).unwrap();
+        let d = g.add("d", conv(4), &[joined]).unwrap();
+        check(&format!("gates, {gate_first}"), &finish(g, d), true);
+    }
+}
+
+#[test]
 fn graphs_that_cannot_be_meant_are_refused() {
     let mut g = GraphBuilder::new([4, 1, 1], 0);
     let input = g.input();
@@ -186,7 +233,7 @@ fn graphs_that_cannot_be_meant_are_refused() {
     assert!(g.add("d", Op::Conv2d(padded), &[input]).is_err());
     assert!(g.add("e", Op::Add, &[input]).is_err());
     assert!(g.add("f", Op::Relu, &[NodeId(99)]).is_err());
-    assert!(g.add("g", Op::MaxPool(Window { kernel: [1, 1], stride: [0, 1] }), &[input]).is_err());
+    assert!(g.add("g", Op::MaxPool(Window::new([1, 1], [0, 1])), &[input]).is_err());
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Convolution, with ReLU and 2×2 max pooling fused in where they follow.
 //!
-//! `y[o][i][j] = b[o] + Σ w[o][c][u][v] · x[c][i·s + u − p][j·s + v − p]`
+//! `y[o][i][j] = b[o] + Σ w[o][c][u][v] · x[c][i·s + u·d − p][j·s + v·d − p]`
+mod dilated;
 mod direct;
 mod winograd;
 
+use dilated::Dilated;
 use direct::Direct;
 use winograd::Winograd;
 
@@ -21,8 +23,9 @@ pub(super) fn dims(conv: &Conv2d, input: Dims) -> Option<Dims> {
         conv.groups > 0 && input.channels.is_multiple_of(conv.groups) && conv.out.is_multiple_of(conv.groups);
     let windows = |extent: usize, i: usize| {
         let (room, step) = (extent.checked_add(conv.padding[i].checked_mul(2)?)?, conv.stride[i]);
-        (step > 0 && conv.kernel[i] > 0 && conv.kernel[i] <= MOST && conv.padding[i] <= MOST).then_some(())?;
-        Some(room.checked_sub(conv.kernel[i])? / step + 1)
+        let reach = conv.reach()?[i];
+        (step > 0 && conv.dilation[i] > 0 && reach <= MOST && conv.padding[i] <= MOST).then_some(())?;
+        Some(room.checked_sub(reach)? / step + 1)
     };
     let (height, width) = (windows(input.height, 0)?, windows(input.width, 1)?);
     (groups && conv.out > 0).then_some(Dims { channels: conv.out, height, width })
@@ -120,9 +123,13 @@ impl Conv {
         input_grad: bool,
     ) -> Self {
         let result = dims(&conv, input.plane.dims).expect("the builder has checked the shapes");
+        let (dilated, conv) = (conv, dilated::spread(conv));
         let dy =
             Plane { dims: result, border: back_border(&conv).filter(|_| input_grad).unwrap_or_default() };
         let product: Box<dyn Product> = match Winograd::new(conv, &input, dy, input_grad) {
+            _ if dilated.dilation != [1, 1] => {
+                Box::new(Dilated::new(dilated, input.plane.dims, Direct::new(conv, &input, dy, input_grad)))
+            }
             Some(winograd) => Box::new(winograd),
             None => Box::new(Direct::new(conv, &input, dy, input_grad)),
         };
