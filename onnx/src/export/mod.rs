@@ -21,12 +21,6 @@ pub enum ExportError {
         /// The node.
         node: String,
     },
-    /// An operator that ONNX would want as an image reads a flat vector.
-    #[error("node {node} needs rows and columns, but it reads a vector; leave the flattening before it out")]
-    Flat {
-        /// The node.
-        node: String,
-    },
     /// The ensemble does not belong to the graph.
     #[error(
         "{what} has {got} values where the graph has {expected}; export it with the graph of its own specification"

@@ -56,12 +56,16 @@ impl<'a> Writer<'a> {
         self.flattened(node.inputs[which], &node.name)
     }
 
-    /// Input number `which` of a node, which must have rows and columns.
-    pub(crate) fn image(&self, node: &Node, which: usize) -> Result<String, ExportError> {
-        match self.input(node, which) {
-            Value { flat: true, .. } => Err(ExportError::Flat { node: node.name.clone() }),
-            Value { name, .. } => Ok(name),
+    /// Input number `which` of a node with rows and columns: a vector becomes a plane of one pixel.
+    pub(crate) fn image(&mut self, node: &Node, which: usize) -> String {
+        let (Value { name, flat }, dims) = (self.input(node, which), self.dims(node, which));
+        if !flat {
+            return name;
         }
+        let extents = [0, dims.channels as i64, dims.height as i64, dims.width as i64];
+        let plane = format!("{}/plane", node.name);
+        let extents = self.constant(|name| TensorProto::whole(name, &extents), &format!("{plane}.extents"));
+        self.emit("Reshape", &plane, vec![name, extents], vec![])
     }
 
     fn flattened(&mut self, id: NodeId, for_node: &str) -> String {

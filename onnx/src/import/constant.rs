@@ -1,11 +1,14 @@
 //! Initializers → arrays whose extents and values agree.
 use super::ImportError;
-use crate::proto::{FLOAT, INT64, TensorProto};
+use crate::proto::{BOOL, DOUBLE, FLOAT, INT32, INT64, TensorProto};
 
 /// Most elements of one array.
 const MAX_ELEMENTS: usize = 1 << 27;
 /// Most extents of one array.
 const MAX_RANK: usize = 8;
+
+/// Most elements of an array of a type that only bounds and switches have.
+const MAX_SMALL: usize = 16;
 
 /// A constant array of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +19,8 @@ pub(crate) struct Constant {
     pub(crate) extents: Vec<usize>,
     /// Elements.
     pub(crate) elements: Elements,
+    /// Whether it is one number again and again, made by the graph: nothing that a network has learned.
+    pub(crate) filled: bool,
 }
 
 /// Elements of one of the types that are read.
@@ -23,8 +28,8 @@ pub(crate) struct Constant {
 pub(crate) enum Elements {
     /// Weights.
     Float(Vec<f32>),
-    /// Extents and axes.
-    Whole(Vec<i64>),
+    /// Extents and axes; `None` is the number of samples.
+    Whole(Vec<Option<i64>>),
 }
 
 impl Constant {
@@ -39,6 +44,7 @@ impl Constant {
         let elements = match tensor.data_type {
             FLOAT => floats(tensor).map(Elements::Float),
             INT64 => wholes(tensor).map(Elements::Whole),
+            INT32 | BOOL | DOUBLE if count <= MAX_SMALL => small(tensor),
             other => {
                 return Err(refuse(format!(
                     "element type {other} is not f32 (1) or i64 (7); export the network in f32"
@@ -50,7 +56,7 @@ impl Constant {
                 Err(refuse(format!("{} values for extents {extents:?}", elements.len())))
             }
             Some(elements) if !elements.finite() => Err(refuse("a value is not finite".into())),
-            Some(elements) => Ok(Self { name: tensor.name.clone(), extents, elements }),
+            Some(elements) => Ok(Self { name: tensor.name.clone(), extents, elements, filled: false }),
             None => Err(refuse("its raw bytes are no whole number of elements".into())),
         }
     }
@@ -63,17 +69,34 @@ impl Constant {
         }
     }
 
-    /// Its values, if they are whole numbers.
-    pub(crate) fn wholes(&self) -> Option<&[i64]> {
+    /// Its values, if they are whole numbers, none of which depends on the number of samples.
+    pub(crate) fn wholes(&self) -> Option<Vec<i64>> {
+        self.counts()?.iter().copied().collect()
+    }
+
+    /// Its values, if they are whole numbers; `None` is the number of samples.
+    pub(crate) fn counts(&self) -> Option<&[Option<i64>]> {
         match &self.elements {
             Elements::Whole(values) => Some(values),
             Elements::Float(_) => None,
         }
     }
+
+    /// A vector, or a single number, of whole numbers.
+    pub(crate) fn of_counts(values: Vec<Option<i64>>, scalar: bool) -> Self {
+        let extents = if scalar { vec![] } else { vec![values.len()] };
+        Self { name: String::new(), extents, elements: Elements::Whole(values), filled: false }
+    }
+
+    /// The same elements in other extents, of the same number.
+    pub(crate) fn reshaped(&self, extents: Vec<usize>) -> Option<Self> {
+        let count = extents.iter().try_fold(1_usize, |n, &e| n.checked_mul(e))?;
+        (count == self.elements.len()).then(|| Self { extents, ..self.clone() })
+    }
 }
 
 impl Elements {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Float(values) => values.len(),
             Self::Whole(values) => values.len(),
@@ -102,10 +125,31 @@ fn floats(tensor: &TensorProto) -> Option<Vec<f32>> {
     rest.is_empty().then(|| words.iter().map(|&word| f32::from_le_bytes(word)).collect())
 }
 
-fn wholes(tensor: &TensorProto) -> Option<Vec<i64>> {
+fn wholes(tensor: &TensorProto) -> Option<Vec<Option<i64>>> {
     if tensor.raw_data.is_empty() {
-        return Some(tensor.int64_data.clone());
+        return Some(tensor.int64_data.iter().copied().map(Some).collect());
     }
     let (words, rest) = tensor.raw_data.as_chunks::<8>();
-    rest.is_empty().then(|| words.iter().map(|&word| i64::from_le_bytes(word)).collect())
+    rest.is_empty().then(|| words.iter().map(|&word| Some(i64::from_le_bytes(word))).collect())
+}
+
+/// Bounds in `f64`, axes in `i32`, switches.
+fn small(tensor: &TensorProto) -> Option<Elements> {
+    let raw = &tensor.raw_data;
+    let whole = |values: Vec<i64>| Elements::Whole(values.into_iter().map(Some).collect());
+    Some(match tensor.data_type {
+        DOUBLE if raw.is_empty() => Elements::Float(tensor.double_data.iter().map(|&v| v as f32).collect()),
+        DOUBLE => {
+            let (words, rest) = raw.as_chunks::<8>();
+            rest.is_empty().then_some(())?;
+            Elements::Float(words.iter().map(|&word| f64::from_le_bytes(word) as f32).collect())
+        }
+        _ if raw.is_empty() => whole(tensor.int32_data.iter().map(|&v| v.into()).collect()),
+        BOOL => whole(raw.iter().map(|&b| b.into()).collect()),
+        _ => {
+            let (words, rest) = raw.as_chunks::<4>();
+            rest.is_empty().then_some(())?;
+            whole(words.iter().map(|&word| i32::from_le_bytes(word).into()).collect())
+        }
+    })
 }

@@ -1,58 +1,17 @@
 //! The graph being read: what each name of the file has become so far.
-use super::constant::Constant;
+use super::constant::{Constant, Elements};
+use super::interface::Interface;
+use super::partial::{Partial, Value};
 use super::{ImportError, Source};
-use crate::proto::GraphProto;
+use crate::proto::{GraphProto, NodeProto};
 use models::nn::graph::Dims;
 use models::nn::{Graph, GraphBuilder, NodeId, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most numbers in one sample's activations, all nodes together.
 const MAX_ACTIVATIONS: usize = 1 << 26;
-
-/// What a value of the file is: a node, or a step on the way to one.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Partial {
-    /// A node.
-    Value(NodeId),
-    /// A group norm whose channels are in groups.
-    Grouped {
-        /// What is normalised.
-        of: NodeId,
-        /// Groups.
-        groups: usize,
-    },
-    /// … and normalised.
-    Normalised {
-        /// What is normalised.
-        of: NodeId,
-        /// Groups.
-        groups: usize,
-        /// Added to the variance.
-        epsilon: f32,
-    },
-    /// … and channels again.
-    Restored {
-        /// What is normalised.
-        of: NodeId,
-        /// Groups.
-        groups: usize,
-        /// Added to the variance.
-        epsilon: f32,
-    },
-    /// … and weighted.
-    Weighted {
-        /// What is normalised.
-        of: NodeId,
-        /// Groups.
-        groups: usize,
-        /// Added to the variance.
-        epsilon: f32,
-        /// The constant that holds the weights.
-        weight: String,
-    },
-    /// Probabilities with a floor, for a logarithm.
-    Floored(NodeId),
-}
+/// Most numbers of constants that the graph computes, all together.
+const MAX_COMPUTED: usize = 1 << 24;
 
 /// The graph being read.
 #[derive(Debug)]
@@ -61,16 +20,16 @@ pub(crate) struct Reader<'a> {
     parameters: Vec<f32>,
     values: BTreeMap<&'a str, Partial>,
     constants: BTreeMap<&'a str, Constant>,
-    spent: BTreeSet<&'a str>,
+    spent: BTreeSet<String>,
+    names: BTreeSet<String>,
+    readers: BTreeMap<&'a str, Vec<&'a NodeProto>>,
+    samples: Option<i64>,
     activations: usize,
+    computed: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(
-        graph: &'a GraphProto,
-        input: &'a str,
-        extents: [usize; 3],
-    ) -> Result<Self, ImportError> {
+    pub(super) fn new(graph: &'a GraphProto, interface: &Interface<'a>) -> Result<Self, ImportError> {
         let mut constants = BTreeMap::new();
         for tensor in &graph.initializer {
             if constants.insert(tensor.name.as_str(), Constant::read(tensor)?).is_some() {
@@ -80,11 +39,37 @@ impl<'a> Reader<'a> {
                 });
             }
         }
-        let size = extents.iter().try_fold(1_usize, |n, &e| n.checked_mul(e)).unwrap_or(usize::MAX);
-        let activations = within("numbers of one sample", size)?;
-        let builder = GraphBuilder::new(extents, 0);
-        let values = BTreeMap::from([(input, Partial::Value(builder.input()))]);
-        Ok(Self { builder, parameters: Vec::new(), values, constants, spent: BTreeSet::new(), activations })
+        let mut readers: BTreeMap<&str, Vec<&NodeProto>> = BTreeMap::new();
+        for (node, name) in graph.node.iter().flat_map(|node| node.input.iter().map(move |i| (node, i))) {
+            readers.entry(name).or_default().push(node);
+        }
+        let size = interface.input.iter().try_fold(1_usize, |n, &e| n.checked_mul(e)).unwrap_or(usize::MAX);
+        let activations = within("numbers of one sample", size.saturating_add(interface.statistics))?;
+        let builder = GraphBuilder::new(interface.input, interface.statistics);
+        let sample = Value { id: builder.input(), rank: interface.rank };
+        let mut values = BTreeMap::from([(interface.name, Partial::Value(sample))]);
+        if let Some(id) = builder.conditioning() {
+            values.insert(super::interface::STATISTICS, Partial::Value(Value { id, rank: 1 }));
+        }
+        let (parameters, spent, names) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let samples = interface.samples;
+        Ok(Self {
+            builder,
+            parameters,
+            values,
+            constants,
+            spent,
+            names,
+            readers,
+            samples,
+            activations,
+            computed: 0,
+        })
+    }
+
+    /// The number of samples, where the file has a fixed one.
+    pub(crate) fn samples(&self) -> Option<i64> {
+        self.samples
     }
 
     /// What input number `which` of a node is so far.
@@ -97,24 +82,32 @@ impl<'a> Reader<'a> {
     }
 
     /// The node that input number `which` is.
-    pub(crate) fn value(&self, source: &Source<'a>, which: usize) -> Result<NodeId, ImportError> {
+    pub(crate) fn value(&self, source: &Source<'a>, which: usize) -> Result<Value, ImportError> {
         match self.partial(source, which)? {
-            Partial::Value(id) => Ok(id),
+            Partial::Value(value) => Ok(value),
             other => Err(self.unfinished(source, &other)),
         }
     }
 
-    /// The refusal of a node that reads a step of a normalisation or of a logarithm.
+    /// The value of a name, if it has one already.
+    pub(super) fn known(&self, name: &str) -> Option<Value> {
+        match self.values.get(name) {
+            Some(Partial::Value(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The refusal of a node that reads a step of something else.
     pub(crate) fn unfinished(&self, source: &Source<'a>, partial: &Partial) -> ImportError {
-        let what =
-            if matches!(partial, Partial::Floored(_)) { "a logarithm" } else { "a group normalisation" };
+        let (what, written) = partial.step();
         source.refuse(
             format!("it reads what is only a step of {what}"),
-            "write that operation out as Reshape, InstanceNormalization, Reshape, Mul, Add, or as Clip, Log",
+            &format!("write that operation out as {written}"),
         )
     }
 
-    fn constant(&self, source: &Source<'a>, which: usize) -> Result<&Constant, ImportError> {
+    /// The constant that input number `which` is.
+    pub(crate) fn constant(&self, source: &Source<'a>, which: usize) -> Result<&Constant, ImportError> {
         let name = source.input(which)?;
         self.constants.get(name).ok_or_else(|| match self.values.contains_key(name) {
             true => source.refuse(format!("input {name:?} is computed"), "only a constant is read here"),
@@ -122,23 +115,37 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Which of the first two inputs is a constant, if one is.
+    pub(crate) fn constant_side(&self, source: &Source<'a>) -> Option<usize> {
+        (0..2).find(|&which| source.input(which).is_ok_and(|name| self.constants.contains_key(name)))
+    }
+
     /// Extents of the constant that input number `which` is.
     pub(crate) fn extents(&self, source: &Source<'a>, which: usize) -> Result<Vec<usize>, ImportError> {
         Ok(self.constant(source, which)?.extents.clone())
     }
 
+    /// The whole numbers that input number `which` is; `None` among them is the number of samples.
+    pub(crate) fn counts(&self, source: &Source<'a>, which: usize) -> Result<Vec<Option<i64>>, ImportError> {
+        let counts = self.constant(source, which)?.counts();
+        counts
+            .map(<[_]>::to_vec)
+            .ok_or_else(|| source.refuse(format!("input {which} is not i64"), "export the network again"))
+    }
+
     /// The whole numbers that input number `which` is.
     pub(crate) fn wholes(&self, source: &Source<'a>, which: usize) -> Result<Vec<i64>, ImportError> {
-        let wholes = self.constant(source, which)?.wholes();
-        wholes
-            .map(<[i64]>::to_vec)
-            .ok_or_else(|| source.refuse(format!("input {which} is not i64"), "export the network again"))
+        let wholes = self.counts(source, which)?.into_iter().collect();
+        let why = || format!("input {which} depends on the number of samples");
+        Option::ok_or_else(wholes, || source.refuse(why(), "export it with constant axes and extents"))
     }
 
     /// The one number that input number `which` is.
     pub(crate) fn scalar(&self, source: &Source<'a>, which: usize) -> Result<f32, ImportError> {
-        match self.constant(source, which)?.floats() {
-            Some([value]) => Ok(*value),
+        let constant = self.constant(source, which)?;
+        match (constant.floats(), constant.wholes().as_deref()) {
+            (Some([value]), _) => Ok(*value),
+            (_, Some([value])) => Ok(*value as f32),
             _ => Err(source
                 .refuse(format!("input {which} is not one f32"), "only a product with one number is read")),
         }
@@ -163,6 +170,14 @@ impl<'a> Reader<'a> {
         ))
     }
 
+    /// Whether input number `which` is there and adds anything: exporters write out a bias of zeros where a network has none.
+    pub(crate) fn has_bias(&self, source: &Source<'a>, which: usize) -> bool {
+        let constant = source.input(which).ok().and_then(|name| self.constants.get(name));
+        let nothing =
+            |c: &Constant| c.filled && c.floats().is_some_and(|values| values.iter().all(|&v| v == 0.0));
+        source.has(which) && !constant.is_some_and(nothing)
+    }
+
     /// Takes input number `which` as the next parameter. Ones among its extents don't count: a group norm's weights are `[channels, 1, 1]`.
     pub(crate) fn parameter(
         &mut self,
@@ -170,11 +185,34 @@ impl<'a> Reader<'a> {
         which: usize,
         extents: &[usize],
     ) -> Result<(), ImportError> {
-        self.take(source, source.input(which)?, extents)
+        let values = self.weight(source, source.input(which)?, extents)?;
+        self.parameters.extend(values);
+        Ok(())
     }
 
-    fn take(&mut self, source: &Source<'a>, name: &'a str, extents: &[usize]) -> Result<(), ImportError> {
-        if !self.spent.insert(name) {
+    /// Takes the constant of this name, a matrix `[in, out]`, as the next parameter, `[out, in]`.
+    pub(crate) fn transposed(
+        &mut self,
+        source: &Source<'a>,
+        name: &str,
+        [out, inputs]: [usize; 2],
+    ) -> Result<(), ImportError> {
+        let values = self.weight(source, name, &[inputs, out])?;
+        self.parameters.extend((0..out).flat_map(|o| values.iter().skip(o).step_by(out)));
+        Ok(())
+    }
+
+    /// The values of a constant that becomes a parameter. Exporters store equal vectors once, for many nodes; a matrix that
+    /// two nodes read is meant to be one.
+    fn weight(
+        &mut self,
+        source: &Source<'a>,
+        name: &str,
+        extents: &[usize],
+    ) -> Result<Vec<f32>, ImportError> {
+        let long = |extents: &[usize]| extents.iter().copied().filter(|&e| e != 1).collect::<Vec<_>>();
+        let fresh = self.spent.insert(name.into());
+        if !fresh && long(extents).len() > 1 {
             return Err(source.refuse(
                 format!("constant {name:?} is the weight of another node, too"),
                 "give each node its own weights",
@@ -183,12 +221,8 @@ impl<'a> Reader<'a> {
         let constant = self.constants.get(name).ok_or_else(|| {
             source.refuse(format!("weight {name:?} is not a constant"), "export the network again")
         })?;
-        let long = |extents: &[usize]| extents.iter().copied().filter(|&e| e != 1).collect::<Vec<_>>();
         match constant.floats() {
-            Some(values) if long(&constant.extents) == long(extents) => {
-                self.parameters.extend_from_slice(values);
-                Ok(())
-            }
+            Some(values) if long(&constant.extents) == long(extents) => Ok(values.to_vec()),
             _ => Err(source.refuse(
                 format!("weight {name:?} has extents {:?}, not f32 of {extents:?}", constant.extents),
                 "export the network again",
@@ -201,20 +235,53 @@ impl<'a> Reader<'a> {
         &mut self,
         source: &Source<'a>,
         op: Op,
-        inputs: &[NodeId],
+        inputs: &[Value],
     ) -> Result<Partial, ImportError> {
-        let id = self.builder.add(source.name(), op, inputs)?;
+        self.add_as(&self.layer(source), op, inputs)
+    }
+
+    /// The name of the layer that a node is: that of its weight, as PyTorch has it, or its own.
+    fn layer(&self, source: &Source<'a>) -> String {
+        let mut read = source.node.input.iter().filter_map(|name| self.constants.get(name.as_str()));
+        let of_weight = read.find_map(|constant| constant.name.strip_suffix(".weight"));
+        of_weight.unwrap_or(source.name()).to_owned()
+    }
+
+    /// Adds a node of this name, made unique.
+    pub(crate) fn add_as(&mut self, name: &str, op: Op, inputs: &[Value]) -> Result<Partial, ImportError> {
+        let numbered = (2..).map(|n| format!("{name}_{n}"));
+        let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !self.names.contains(name));
+        let name = free.unwrap_or_else(|| unreachable!("there is always another number"));
+        let ids: Vec<NodeId> = inputs.iter().map(|value| value.id).collect();
+        let id = self.builder.add(&name, op, &ids)?;
+        self.names.insert(name);
         let Dims { channels, height, width } = self.builder.dims(id);
         let size = channels.checked_mul(height).and_then(|n| n.checked_mul(width)).unwrap_or(usize::MAX);
         self.activations = within("numbers computed for one sample", self.activations.saturating_add(size))?;
-        Ok(Partial::Value(id))
+        let flat = matches!(op, Op::Flatten | Op::Linear { .. });
+        let rank = if flat { 1 } else { inputs.iter().map(|value| value.rank).max().unwrap_or(1) };
+        Ok(Partial::Value(Value { id, rank }))
+    }
+
+    /// Adds a node that another one reads at once.
+    pub(crate) fn step(
+        &mut self,
+        source: &Source<'a>,
+        what: &str,
+        op: Op,
+        input: Value,
+    ) -> Result<Value, ImportError> {
+        match self.add_as(&format!("{}/{what}", source.name()), op, &[input])? {
+            Partial::Value(value) => Ok(value),
+            _ => unreachable!("a node is a value"),
+        }
     }
 
     /// Adds a group norm with the constants of these names.
     pub(crate) fn group_norm(
         &mut self,
         source: &Source<'a>,
-        of: NodeId,
+        of: Value,
         groups: usize,
         epsilon: f32,
         weight: &str,
@@ -222,51 +289,112 @@ impl<'a> Reader<'a> {
     ) -> Result<Partial, ImportError> {
         let channels = self.channels(of);
         for name in [weight, bias] {
-            let (&name, _) = self.constants.get_key_value(name).ok_or_else(|| {
-                source.refuse(format!("{name:?} is not a constant"), "export the network again")
-            })?;
-            self.take(source, name, &[channels])?;
+            let values = self.weight(source, name, &[channels])?;
+            self.parameters.extend(values);
         }
-        self.add(source, Op::GroupNorm { groups, epsilon }, &[of])
+        let given = self.constants.get(weight).and_then(|constant| constant.name.strip_suffix(".weight"));
+        let name = given.unwrap_or(source.name()).to_owned();
+        self.add_as(&name, Op::GroupNorm { groups, epsilon }, &[of])
+    }
+
+    /// The only node that reads what this one writes.
+    pub(crate) fn sole_reader(&self, source: &Source<'a>) -> Option<&'a NodeProto> {
+        let written = source.node.output.first()?;
+        match self.readers.get(written.as_str())?.as_slice() {
+            &[reader] => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// Whether a name is a constant vector of `len` numbers.
+    pub(crate) fn is_vector(&self, name: &str, len: usize) -> bool {
+        self.constants.get(name).is_some_and(|c| c.extents == [len] && c.floats().is_some())
+    }
+
+    /// Extents of a node.
+    pub(crate) fn dims(&self, value: Value) -> Dims {
+        self.builder.dims(value.id)
+    }
+
+    /// Extents of a value as the file has them, without the axis of samples.
+    pub(crate) fn axes(&self, value: Value) -> Vec<usize> {
+        let Dims { channels, height, width } = self.dims(value);
+        match value.rank {
+            1 => vec![channels],
+            2 => vec![channels, width],
+            _ => vec![channels, height, width],
+        }
     }
 
     /// Channels of a node.
-    pub(crate) fn channels(&self, id: NodeId) -> usize {
-        self.builder.dims(id).channels
+    pub(crate) fn channels(&self, value: Value) -> usize {
+        self.dims(value).channels
     }
 
     /// Numbers in a node's value.
-    pub(crate) fn len(&self, id: NodeId) -> usize {
-        self.builder.dims(id).len()
+    pub(crate) fn len(&self, value: Value) -> usize {
+        self.dims(value).len()
     }
 
-    /// Whether `[0, channels, …]` are the extents of a node.
-    pub(crate) fn keeps(&self, id: NodeId, target: &[i64]) -> bool {
-        let Dims { channels, height, width } = self.builder.dims(id);
-        let own = [channels as i64, height as i64, width as i64];
-        target == [&[0], &own[..]].concat() || (height * width == 1 && target == [0, own[0]])
+    /// The constants that a node reads, if all its inputs are.
+    pub(super) fn all_constants(&self, source: &Source<'a>) -> Option<Vec<&Constant>> {
+        let names = source.node.input.iter().map(String::as_str);
+        names.filter(|name| !name.is_empty()).map(|name| self.constants.get(name)).collect()
     }
 
-    /// Remembers what a node writes.
-    pub(super) fn define(&mut self, source: &Source<'a>, value: Partial) -> Result<(), ImportError> {
-        let [name] = source.node.output.as_slice() else {
-            return Err(source.refuse(
-                format!("it has {} outputs", source.node.output.len()),
-                "only nodes with one output are read",
-            ));
+    /// Remembers a constant that a node computes.
+    pub(super) fn define_constant(
+        &mut self,
+        source: &Source<'a>,
+        constant: Constant,
+    ) -> Result<(), ImportError> {
+        let name = self.fresh(source)?;
+        self.computed = self.computed.saturating_add(constant.elements.len());
+        if self.computed > MAX_COMPUTED {
+            let (what, got) = ("numbers of computed constants", self.computed);
+            return Err(ImportError::TooLarge { what, got, max: MAX_COMPUTED });
+        }
+        let finite = match &constant.elements {
+            Elements::Float(values) => values.iter().all(|v| v.is_finite()),
+            Elements::Whole(_) => true,
         };
-        if self.constants.contains_key(name.as_str()) || self.values.insert(name, value).is_some() {
+        if !finite {
+            return Err(source.refuse("it computes a number that is not finite".into(), "repair the file"));
+        }
+        self.constants.insert(name, constant);
+        Ok(())
+    }
+
+    /// Remembers what a node writes. Other outputs than the first (a norm's statistics, a dropout's mask) can't be read.
+    pub(super) fn define(&mut self, source: &Source<'a>, value: Partial) -> Result<(), ImportError> {
+        let name = self.fresh(source)?;
+        self.values.insert(name, value);
+        Ok(())
+    }
+
+    /// The name that a node writes, if nobody has written it yet.
+    fn fresh(&self, source: &Source<'a>) -> Result<&'a str, ImportError> {
+        let Some((name, others)) = source.node.output.split_first() else {
+            return Err(source.refuse("it has 0 outputs".into(), "repair the file"));
+        };
+        if let Some(read) = others.iter().find(|other| self.readers.contains_key(other.as_str())) {
+            return Err(source.refuse(
+                format!("another node reads its output {read:?}"),
+                "only the first output of a node is read",
+            ));
+        }
+        if self.constants.contains_key(name.as_str()) || self.values.contains_key(name.as_str()) {
             return Err(source.refuse(
                 format!("it writes {name:?}, which is already there"),
                 "repair the file or export the network again",
             ));
         }
-        Ok(())
+        Ok(name)
     }
 
     pub(super) fn finish(self, outputs: &[String]) -> Result<(Graph, Vec<f32>), ImportError> {
         let find = |name: &String| match self.values.get(name.as_str()) {
-            Some(Partial::Value(id)) => Ok(*id),
+            Some(Partial::Value(value)) => Ok(value.id),
             _ => Err(ImportError::Interface { why: format!("nothing writes its output {name:?}") }),
         };
         let ids = outputs.iter().map(find).collect::<Result<Vec<NodeId>, _>>()?;

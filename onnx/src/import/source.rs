@@ -10,14 +10,20 @@ pub(crate) struct Source<'a> {
     pub(super) node: &'a NodeProto,
     graph: &'a GraphProto,
     index: usize,
+    opset: i64,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(graph: &'a GraphProto, index: usize) -> Self {
-        Self { node: &graph.node[index], graph, index }
+    pub(super) fn new(graph: &'a GraphProto, index: usize, opset: i64) -> Self {
+        Self { node: &graph.node[index], graph, index, opset }
     }
 
-    pub(super) fn op(&self) -> &str {
+    /// Version of the operator set.
+    pub(crate) fn opset(&self) -> i64 {
+        self.opset
+    }
+
+    pub(crate) fn op(&self) -> &str {
         &self.node.op_type
     }
 
@@ -26,7 +32,7 @@ impl<'a> Source<'a> {
     }
 
     /// Its name; a nameless one is known by what it writes.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         let written = self.node.output.first().map_or("", String::as_str);
         if self.node.name.is_empty() { written } else { &self.node.name }
     }

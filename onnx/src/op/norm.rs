@@ -23,7 +23,7 @@ pub(super) fn export_batch(writer: &mut Writer<'_>, node: &Node, epsilon: f32) -
 
 pub(super) fn import_batch<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {
     let attributes = source.attributes(&["epsilon", "momentum", "training_mode"])?;
-    attributes.int_is("training_mode", 0, 0)?;
+    let _: bool = attributes.switch("training_mode", false)?;
     let epsilon = attributes.epsilon()?;
     let input = reader.value(source, 0)?;
     let channels = reader.channels(input);
@@ -58,31 +58,35 @@ pub(super) fn export_group(writer: &mut Writer<'_>, node: &Node, groups: usize, 
     Value { name: writer.emit("Add", &node.name, [scaled].into_iter().chain(bias).collect(), vec![]), flat }
 }
 
-/// Channels into groups, or back; other uses of `Reshape` are not read.
-pub(super) fn import_reshape<'a>(
-    reader: &mut Reader<'a>,
-    source: &Source<'a>,
-) -> Result<Partial, ImportError> {
-    source.attributes(&["allowzero"])?.int_is("allowzero", 0, 0)?;
-    let target = reader.wholes(source, 1)?;
-    let refuse = || {
-        source.refuse(
-            format!("it reshapes to {target:?}"),
-            "only the two steps around a group normalisation are read; use Flatten for a vector",
-        )
-    };
-    match reader.partial(source, 0)? {
-        Partial::Normalised { of, groups, epsilon } if reader.keeps(of, &target) => {
-            Ok(Partial::Restored { of, groups, epsilon })
+/// A reshape's target, if it puts channels into groups, `[0, groups, -1]`, or is the way back.
+pub(super) fn regroup<'a>(reader: &Reader<'a>, partial: &Partial, target: &[Option<i64>]) -> Option<Partial> {
+    match *partial {
+        Partial::Normalised { of, groups, epsilon } => {
+            let axes =
+                super::shape::resolve(target, 1 + reader.axes(of).len(), reader.len(of), reader.samples());
+            // A zero stands for the extent that groups have there, which is none of the original's.
+            (axes? == reader.axes(of)).then_some(Partial::Restored { of, groups, epsilon })
         }
-        Partial::Value(of) => match *target.as_slice() {
-            [0, groups, -1] if groups > 0 && reader.channels(of) as i64 % groups == 0 => {
-                Ok(Partial::Grouped { of, groups: groups as usize })
-            }
-            _ => Err(refuse()),
-        },
-        _ => Err(refuse()),
+        Partial::Value(of) => {
+            let axes = super::shape::resolve(target, 3, reader.len(of), reader.samples())?;
+            let &[groups, _] = axes.as_slice() else { return None };
+            let fits = groups > 0 && reader.channels(of).is_multiple_of(groups);
+            fits.then_some(Partial::Grouped { of, groups })
+        }
+        _ => None,
     }
+}
+
+/// With one weight and bias per channel, as operator set 21 has it.
+pub(super) fn import_group<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {
+    let attributes = source.attributes(&["epsilon", "num_groups", "stash_type"])?;
+    let (epsilon, groups) = (attributes.epsilon()?, attributes.count("num_groups", 0)?);
+    if source.opset() < 21 {
+        let why = "before operator set 21 it has one weight per group".into();
+        return Err(source.refuse(why, "export it with opset_version=21 or at most 17"));
+    }
+    let (of, weight, bias) = (reader.value(source, 0)?, source.input(1)?, source.input(2)?);
+    reader.group_norm(source, of, groups, epsilon, weight, bias)
 }
 
 /// The middle of a group norm.

@@ -1,6 +1,6 @@
 //! `Softmax` over classes, and `Log` of probabilities, never below the smallest normal number: `Clip`, then `Log`.
 use crate::export::{Value, Writer};
-use crate::import::{ImportError, Partial, Reader, Source};
+use crate::import::{ImportError, Partial, Reader, Source, Value as Known};
 use crate::proto::{AttributeProto, TensorProto};
 use models::nn::Op;
 use models::nn::graph::Node;
@@ -14,12 +14,31 @@ pub(super) fn export(writer: &mut Writer<'_>, node: &Node) -> Value {
 }
 
 pub(super) fn import<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {
+    let input = classes(reader, source)?;
+    reader.add(source, Op::Softmax, &[input])
+}
+
+/// The softmax, then its logarithm.
+pub(super) fn import_log_softmax<'a>(
+    reader: &mut Reader<'a>,
+    source: &Source<'a>,
+) -> Result<Partial, ImportError> {
+    let input = classes(reader, source)?;
+    let softmax = reader.step(source, "softmax", Op::Softmax, input)?;
+    reader.add(source, Op::Log, &[softmax])
+}
+
+/// A vector, over whose only axis a softmax runs.
+fn classes<'a>(reader: &Reader<'a>, source: &Source<'a>) -> Result<Known, ImportError> {
     let attributes = source.attributes(&["axis"])?;
     if attributes.int("axis", -1)? != -1 {
         attributes.int_is("axis", -1, 1)?;
     }
     let input = reader.value(source, 0)?;
-    reader.add(source, Op::Softmax, &[input])
+    if input.rank == 1 {
+        return Ok(input);
+    }
+    Err(source.refuse(format!("its input has extents {:?}", reader.axes(input)), "only vectors are read"))
 }
 
 pub(super) fn export_log(writer: &mut Writer<'_>, node: &Node) -> Value {
@@ -30,16 +49,6 @@ pub(super) fn export_log(writer: &mut Writer<'_>, node: &Node) -> Value {
     );
     let clipped = writer.emit("Clip", &format!("{}/clip", node.name), vec![name, floor], vec![]);
     Value { name: writer.emit("Log", &node.name, vec![clipped], vec![]), flat }
-}
-
-/// Only the floor under a logarithm is read.
-pub(super) fn import_clip<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {
-    source.attributes(&[])?;
-    let input = reader.value(source, 0)?;
-    if source.has(2) || reader.scalar(source, 1)? != f32::MIN_POSITIVE {
-        return Err(source.refuse("it clips".into(), "only the floor under a logarithm is read"));
-    }
-    Ok(Partial::Floored(input))
 }
 
 pub(super) fn import_log<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {

@@ -5,7 +5,8 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 
 /// Largest file.
 pub const MAX_FILE: usize = 512 << 20;
-/// Most bytes outside of weights. A message of two bytes becomes a struct of some hundred, so this bounds memory too.
+/// Most bytes outside of weights and of what is skipped (documentation, notes of exporters, types of inner values). A
+/// message of two bytes becomes a struct of some hundred, so this bounds memory too.
 pub const MAX_STRUCTURE: usize = 1 << 20;
 
 /// Why bytes are not an ONNX file that will be looked at.
@@ -60,7 +61,10 @@ pub fn decode(bytes: &[u8]) -> Result<ModelProto, DecodeError> {
 enum Level {
     Model,
     Graph,
+    Node,
+    Attribute,
     Tensor,
+    /// Bytes that are no structure.
     Weights,
 }
 
@@ -68,8 +72,15 @@ impl Level {
     fn of_field(self, tag: u32) -> Option<Self> {
         match (self, tag) {
             (Self::Model, 7) => Some(Self::Graph),
-            (Self::Graph, 5) => Some(Self::Tensor),
+            (Self::Graph, 1) => Some(Self::Node),
+            (Self::Node, 5) => Some(Self::Attribute),
+            (Self::Graph | Self::Attribute, 5) => Some(Self::Tensor),
             (Self::Tensor, 4 | 9) => Some(Self::Weights),
+            // Never decoded: documentation, notes, quantisation, functions, inner types, graphs in attributes.
+            (Self::Model, 6 | 20 | 25) | (Self::Graph, 10 | 13 | 14 | 16) | (Self::Node, 6 | 9) => {
+                Some(Self::Weights)
+            }
+            (Self::Attribute, 6 | 13) | (Self::Tensor, 12 | 16) => Some(Self::Weights),
             _ => None,
         }
     }

@@ -111,10 +111,16 @@ pub enum AttributeType {
     Int = 2,
     /// `s`.
     String = 3,
+    /// `t`.
+    Tensor = 4,
+    /// `g`, which is not read.
+    Graph = 5,
     /// `floats`.
     Floats = 6,
     /// `ints`.
     Ints = 7,
+    /// `strings`, which are not read.
+    Strings = 8,
 }
 
 /// A named constant of a node.
@@ -132,6 +138,9 @@ pub struct AttributeProto {
     /// Bytes.
     #[prost(bytes = "vec", optional, tag = "4")]
     pub s: Option<Vec<u8>>,
+    /// An array.
+    #[prost(message, optional, tag = "5")]
+    pub t: Option<TensorProto>,
     /// Numbers.
     #[prost(float, repeated, packed = "false", tag = "7")]
     pub floats: Vec<f32>,
@@ -145,8 +154,14 @@ pub struct AttributeProto {
 
 /// `TensorProto.DataType.FLOAT`.
 pub const FLOAT: i32 = 1;
+/// `TensorProto.DataType.INT32`.
+pub const INT32: i32 = 6;
 /// `TensorProto.DataType.INT64`.
 pub const INT64: i32 = 7;
+/// `TensorProto.DataType.BOOL`.
+pub const BOOL: i32 = 9;
+/// `TensorProto.DataType.DOUBLE`.
+pub const DOUBLE: i32 = 11;
 
 /// A constant array.
 #[derive(Clone, PartialEq, Message)]
@@ -160,6 +175,9 @@ pub struct TensorProto {
     /// Elements, if they are `f32` and not raw.
     #[prost(float, repeated, tag = "4")]
     pub float_data: Vec<f32>,
+    /// Elements, if they are `i32` or of a shorter type, and not raw.
+    #[prost(int32, repeated, tag = "5")]
+    pub int32_data: Vec<i32>,
     /// Elements, if they are `i64` and not raw.
     #[prost(int64, repeated, tag = "7")]
     pub int64_data: Vec<i64>,
@@ -169,6 +187,12 @@ pub struct TensorProto {
     /// Elements, little endian.
     #[prost(bytes = "vec", tag = "9")]
     pub raw_data: Vec<u8>,
+    /// Elements, if they are `f64` and not raw.
+    #[prost(double, repeated, tag = "10")]
+    pub double_data: Vec<f64>,
+    /// Where the elements lie if that is another file: `location`, `offset`, `length`.
+    #[prost(message, repeated, tag = "13")]
+    pub external_data: Vec<StringStringEntryProto>,
     /// 1 if the elements lie in another file.
     #[prost(int32, tag = "14")]
     pub data_location: i32,

@@ -26,6 +26,10 @@ fn python_packages() -> impl Iterator<Item = PathBuf> {
 pub(crate) fn engines() -> Vec<Box<dyn Runtime>> {
     let present = all(&options()).into_iter().filter_map(|(engine, opened)| match opened {
         Ok(runtime) => Some(runtime),
+        Err(_) if engine == Engine::Tract && !cfg!(feature = "tract") => {
+            eprintln!("skipped: built without tract");
+            None
+        }
         Err(_) if engine == Engine::Ort && options().ort_dylib_path.is_none() => {
             eprintln!("skipped: no ONNX Runtime");
             None
