@@ -30,6 +30,6 @@ impl Sgd {
     /// If the three have different lengths.
     pub fn step(self, w: &mut [f32], v: &mut [f32], g: &[f32]) {
         let Self { rate: lr, momentum, weight_decay } = self;
-        sgd_momentum(isa(), SgdStep { lr, momentum, weight_decay }, w, v, &[g]);
+        sgd_momentum(isa(), SgdStep { lr, momentum, weight_decay }, w, v, g);
     }
 }

@@ -26,3 +26,13 @@ pub(super) use in_blocks;
 pub(super) fn block<T: Copy, const B: usize>(values: &[T], at: usize) -> [T; B] {
     *values[at..].first_chunk().expect("callers have checked the lengths")
 }
+
+/// `scale·x + shift`, lane by lane. Written for one vector: in a loop over several the compiler may take the wrong loop to vectorise.
+#[inline(always)]
+pub(super) fn scaled<const B: usize>(x: [f32; B], scale: &[f32; B], shift: &[f32; B]) -> [f32; B] {
+    let mut out = [0.0; B];
+    for j in 0..B {
+        out[j] = scale[j] * x[j] + shift[j];
+    }
+    out
+}

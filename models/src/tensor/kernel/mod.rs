@@ -59,5 +59,6 @@ pub use pool::{POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, relu_max_pool2,
 pub use sums::{add_channels, channel_sums, grad_sums, pool_channel_sums, pool_grad_sums, relu_grad_sums};
 pub use weight_grad::conv_weight_grad;
 pub use winograd::{
-    PairRows, winograd_grad, winograd_input, winograd_output, winograd_weight_grad, winograd_weights,
+    WINOGRAD_PLANES, WinogradRows, winograd_grad, winograd_input, winograd_output, winograd_weight_grad,
+    winograd_weights,
 };

@@ -58,36 +58,16 @@ pub struct SgdStep {
     pub weight_decay: f32,
 }
 
-/// Applies a step to weights `w` with velocity `v`. The gradient is the sum of `lanes`, added from the first to the last.
-pub fn sgd_momentum(isa: Isa, step: SgdStep, w: &mut [f32], v: &mut [f32], lanes: &[&[f32]]) {
-    assert_eq!(w.len(), v.len(), "weights and velocity");
-    assert!(lanes.iter().all(|lane| lane.len() == w.len()), "weights and gradients");
-    vectorised!(isa, sgd_body(step: SgdStep, w: &mut [f32], v: &mut [f32], lanes: &[&[f32]]));
-}
-
-/// Weights whose summed gradient is kept on the stack.
-const SGD_BLOCK: usize = 512;
-
-#[inline(always)]
-fn sgd_body(step: SgdStep, w: &mut [f32], v: &mut [f32], lanes: &[&[f32]]) {
-    let mut sum = [0.0f32; SGD_BLOCK];
-    for (block, (w, v)) in w.chunks_mut(SGD_BLOCK).zip(v.chunks_mut(SGD_BLOCK)).enumerate() {
-        let sum = &mut sum[..w.len()];
-        sum_lanes(lanes, block * SGD_BLOCK, sum);
-        for ((w, v), g) in w.iter_mut().zip(v).zip(sum) {
-            *v = step.momentum * *v + (*g + step.weight_decay * *w);
-            *w -= step.lr * *v;
-        }
-    }
+/// Applies a step along the gradient `g` to weights `w` with velocity `v`.
+pub fn sgd_momentum(isa: Isa, step: SgdStep, w: &mut [f32], v: &mut [f32], g: &[f32]) {
+    assert!(w.len() == v.len() && w.len() == g.len(), "weights, velocity and gradient");
+    vectorised!(isa, sgd_body(step: SgdStep, w: &mut [f32], v: &mut [f32], g: &[f32]));
 }
 
 #[inline(always)]
-fn sum_lanes(lanes: &[&[f32]], from: usize, sum: &mut [f32]) {
-    let Some((first, rest)) = lanes.split_first() else { return sum.fill(0.0) };
-    sum.copy_from_slice(&first[from..][..sum.len()]);
-    for lane in rest {
-        for (sum, g) in sum.iter_mut().zip(&lane[from..]) {
-            *sum += g;
-        }
+fn sgd_body(step: SgdStep, w: &mut [f32], v: &mut [f32], g: &[f32]) {
+    for ((w, v), g) in w.iter_mut().zip(v).zip(g) {
+        *v = step.momentum * *v + (*g + step.weight_decay * *w);
+        *w -= step.lr * *v;
     }
 }

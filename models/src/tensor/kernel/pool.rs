@@ -1,7 +1,7 @@
 //! ReLU and 2x2 max-pooling in one pass over two rows, and the way back.
 //!
 //! The forward pass keeps one byte per output: which of the four inputs won, or [`POOL_CUT`].
-use super::blocks::{block, in_blocks};
+use super::blocks::{block, in_blocks, scaled};
 use super::dispatch::vectorised;
 use super::isa::Isa;
 use super::norm::BnBackward;
@@ -141,12 +141,8 @@ fn bn_relu_max_pool2_block<const B: usize>(
     let c = row.channels;
     let (scale, shift): ([f32; B], [f32; B]) = (block(scale, at), block(shift, at));
     for (x, (out, argmax)) in out.chunks_exact_mut(c).zip(argmax.chunks_exact_mut(c)).enumerate() {
-        let mut corners: [[f32; B]; 4] = row.corners(x).map(|corner| block(y, corner + at));
-        for corner in &mut corners {
-            for j in 0..B {
-                corner[j] = scale[j] * corner[j] + shift[j];
-            }
-        }
+        let [a, b, c, d] = row.corners(x).map(|corner| block(y, corner + at));
+        let corners = [a, b, c, d].map(|corner| scaled(corner, &scale, &shift));
         relu_max::<B>(corners, &mut out[at..][..B], &mut argmax[at..][..B]);
     }
 }

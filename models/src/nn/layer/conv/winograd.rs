@@ -1,15 +1,15 @@
-//! Convolution with windows three columns wide by Winograd's F(2, 3) along rows: a third fewer multiplications in all three
+//! Convolution with windows three columns wide by Winograd's F(4, 3) along rows: half the multiplications in all three
 //! products. The rounding differs from the direct way's in the last bits, and is the same wherever the network runs.
 //!
-//! F(2×2, 3×3) was measured too: it multiplies less than half as much and gains nothing, because its four times as many planes
-//! pass through the cache and its products are a third as long.
+//! F(2×2, 3×3) was measured too: it multiplies less than half as much and gains nothing, because its planes pass through the
+//! cache and its products are a third as long.
 use super::super::{Plane, Slot};
 use super::{At, Product};
 use crate::nn::graph::Conv2d;
-use crate::tensor::kernel::{self as k, ConvGeometry, Isa, PairRows};
+use crate::tensor::kernel::{self as k, ConvGeometry, Isa, WINOGRAD_PLANES, WinogradRows};
 use std::ops::Range;
 
-/// A convolution of stride 1 with windows three columns wide over an even number of columns.
+/// A convolution of stride 1 with windows three columns wide.
 #[derive(Debug)]
 pub(super) struct Winograd {
     ahead: Side,
@@ -34,8 +34,8 @@ struct Side {
     co: usize,
     /// Rows of the window.
     kh: usize,
-    /// Pairs of columns.
-    pairs: usize,
+    /// Columns written.
+    columns: usize,
     /// Rows written, and those of a band.
     all: usize,
     rows: usize,
@@ -44,11 +44,11 @@ struct Side {
 }
 
 impl Side {
-    fn new(kh: usize, read: &Plane, ci: usize, written: (usize, usize), co: usize) -> Self {
-        let (all, pairs) = (written.0, written.1 / 2);
-        let most = (CACHED / (4 * pairs * ci.max(co))).max(2);
+    fn new(kh: usize, read: &Plane, ci: usize, (all, columns): (usize, usize), co: usize) -> Self {
+        let row = WinogradRows { rows: 1, columns, channels: ci.max(co), pitch: 0 }.transformed_len();
+        let most = (CACHED / row).max(2);
         let rows = all.div_ceil(all.div_ceil(most)).next_multiple_of(2);
-        Self { ci, co, kh, pairs, all, rows, pitch: read.pitch() }
+        Self { ci, co, kh, columns, all, rows, pitch: read.pitch() }
     }
 
     fn bands(&self) -> impl Iterator<Item = Range<usize>> + use<> {
@@ -56,42 +56,76 @@ impl Side {
         (0..all).step_by(rows).map(move |first| first..all.min(first + rows))
     }
 
-    /// The convolution over one transformed plane of a band: windows one column wide, all rows as one.
-    fn geometry(&self, rows: usize) -> ConvGeometry {
-        let &Self { ci, co, kh, pairs, .. } = self;
-        let (kw, stride_h, stride_w) = (1, 1, 1);
-        let (out_h, out_w, pitch) = (1, rows * pairs, pairs * ci);
-        ConvGeometry { out_h, out_w, ci, co, kh, kw, stride_h, stride_w, pitch, x_pixel: ci, y_pixel: co }
+    /// The convolution over a transformed plane of a band that has `units` in each of `rows` rows to write: windows one column
+    /// wide, all rows as one.
+    fn geometry(&self, units: usize, rows: usize) -> ConvGeometry {
+        let &Self { ci, co, kh, .. } = self;
+        let (kw, stride_h, stride_w, pitch) = (1, 1, 1, units / rows * ci);
+        ConvGeometry {
+            out_h: 1,
+            out_w: units,
+            ci,
+            co,
+            kh,
+            kw,
+            stride_h,
+            stride_w,
+            pitch,
+            x_pixel: ci,
+            y_pixel: co,
+        }
     }
 
     /// The rows that a band reads.
-    fn read(&self, rows: usize) -> PairRows {
-        PairRows { rows: rows + self.kh - 1, pairs: self.pairs, channels: self.ci, pitch: self.pitch }
+    fn read(&self, rows: usize) -> WinogradRows {
+        let &Self { columns, ci: channels, pitch, kh, .. } = self;
+        WinogradRows { rows: rows + kh - 1, columns, channels, pitch }
     }
 
     /// The rows that a band writes.
-    fn written(&self, rows: usize, pitch: usize) -> PairRows {
-        PairRows { rows, pairs: self.pairs, channels: self.co, pitch }
+    fn written(&self, rows: usize, pitch: usize) -> WinogradRows {
+        WinogradRows { rows, columns: self.columns, channels: self.co, pitch }
     }
 
     fn work(&self) -> usize {
-        4 * (self.read(self.rows).quarter() + self.written(self.rows, 0).quarter())
+        self.read(self.rows).transformed_len() + self.written(self.rows, 0).transformed_len()
     }
 
     /// Scratch: transformed planes of what a band reads, and of what it writes.
     fn scratch<'a>(&self, work: &'a mut [f32], rows: usize) -> (&'a mut [f32], &'a mut [f32]) {
-        let (v, m) = work.split_at_mut(4 * self.read(rows).quarter());
-        (v, &mut m[..4 * self.written(rows, 0).quarter()])
+        let (v, m) = work.split_at_mut(self.read(rows).transformed_len());
+        (v, &mut m[..self.written(rows, 0).transformed_len()])
+    }
+
+    /// Calls `f(plane, its convolution, what it reads, what it writes)` for each plane of a band.
+    fn planes(
+        &self,
+        rows: usize,
+        (v, m): (&[f32], &mut [f32]),
+        mut f: impl FnMut(usize, &ConvGeometry, &[f32], &mut [f32]),
+    ) {
+        let (mut v, mut m) = (v, m);
+        for (p, units) in self.written(rows, 0).units().into_iter().enumerate() {
+            if units == 0 {
+                continue;
+            }
+            let geo = self.geometry(units, rows);
+            let (mine, rest) = v.split_at((rows + self.kh - 1) * geo.pitch);
+            let (out, others) = std::mem::take(&mut m).split_at_mut(units * self.co);
+            f(p, &geo, mine, out);
+            (v, m) = (rest, others);
+        }
     }
 
     /// A band of the convolution: `x` starts at its first row, `out` (and its pitch) at its first output row.
     fn band(&self, at: At<'_>, rows: usize, x: &[f32], work: &mut [f32], (out, pitch): (&mut [f32], usize)) {
-        let (geo, (v, m)) = (self.geometry(rows), self.scratch(work, rows));
+        let (v, m) = self.scratch(work, rows);
         k::winograd_input(at.isa, self.read(rows), x, v);
-        let planes = v.chunks_exact(v.len() / 4).zip(at.packed.chunks_exact(at.packed.len() / 4));
-        for ((v, packed), m) in planes.zip(m.chunks_exact_mut(geo.out_w * geo.co)) {
-            k::conv_forward(at.isa, &geo, 0..1, v, packed, None, m, geo.out_w * geo.co);
-        }
+        let weights = at.packed.len() / WINOGRAD_PLANES;
+        self.planes(rows, (v, &mut *m), |p, geo, v, m| {
+            let packed = &at.packed[p * weights..(p + 1) * weights];
+            k::conv_forward(at.isa, geo, 0..1, v, packed, None, m, geo.out_w * geo.co);
+        });
         k::winograd_output(at.isa, self.written(rows, pitch), m, at.bias, out);
     }
 }
@@ -101,9 +135,12 @@ impl Winograd {
     pub(super) fn new(conv: Conv2d, input: &Slot, dy: Plane, input_grad: bool) -> Option<Self> {
         let (from, to) = (input.plane.dims, dy.dims);
         let plain = conv.kernel[1] == 3 && conv.stride == [1, 1] && conv.groups == 1;
-        let even = from.width.is_multiple_of(2) && to.width.is_multiple_of(2);
+        let saves = |columns| {
+            let row = WinogradRows { rows: 1, columns, channels: 1, pitch: 0 };
+            columns > 0 && 4 * row.products() <= 9 * columns
+        };
         let fits = super::back_border(&conv).is_some() && from.channels.min(conv.out) >= WORTHWHILE;
-        (plain && even && fits).then_some(())?;
+        (plain && fits && saves(from.width) && saves(to.width)).then_some(())?;
         let ahead = Side::new(conv.kernel[0], &input.plane, from.channels, (to.height, to.width), conv.out);
         let back = Side::new(conv.kernel[0], &dy, conv.out, (from.height, from.width), from.channels);
         let start = super::start(&conv, &input.plane);
@@ -112,9 +149,9 @@ impl Winograd {
 
     /// Floats of packed weights, ahead and back.
     fn panels(&self, isa: Isa) -> (usize, usize) {
-        let geo = self.ahead.geometry(1);
-        let back = if self.input_grad { 4 * k::packed_flipped_len(isa, &geo) } else { 0 };
-        (4 * k::packed_len(isa, &geo), back)
+        let geo = self.ahead.geometry(1, 1);
+        let back = if self.input_grad { WINOGRAD_PLANES * k::packed_flipped_len(isa, &geo) } else { 0 };
+        (WINOGRAD_PLANES * k::packed_len(isa, &geo), back)
     }
 }
 
@@ -127,16 +164,21 @@ impl Product for Winograd {
     fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32]) {
         let (ahead, back) = self.panels(isa);
         let (to, flipped) = packed.split_at_mut(ahead);
-        let (geo, mut plane) = (self.ahead.geometry(1), vec![0.0; w.len() / 3]);
-        for q in 0..4 {
+        let (geo, mut plane) = (self.ahead.geometry(1, 1), vec![0.0; w.len() / 3]);
+        let (to, flipped) = (
+            to.chunks_exact_mut(ahead / WINOGRAD_PLANES),
+            flipped.chunks_exact_mut(back.max(WINOGRAD_PLANES) / WINOGRAD_PLANES),
+        );
+        for (p, to) in to.enumerate() {
             let windows = plane.iter_mut().zip(w.chunks_exact(3));
-            windows.for_each(|(u, g)| *u = k::winograd_weights([g[0], g[1], g[2]])[q]);
-            k::pack_conv(isa, &geo, &plane, &mut to[q * ahead / 4..(q + 1) * ahead / 4]);
-            if self.input_grad {
-                // Turned around, the window's ends change places.
-                let q = [3, 1, 2, 0][q];
-                k::pack_conv_flipped(isa, &geo, &plane, &mut flipped[q * back / 4..(q + 1) * back / 4]);
-            }
+            windows.for_each(|(u, g)| *u = k::winograd_weights([g[0], g[1], g[2]])[p]);
+            k::pack_conv(isa, &geo, &plane, to);
+        }
+        // Packing turns the window's rows around; its columns are turned here.
+        for (p, flipped) in flipped.enumerate() {
+            let windows = plane.iter_mut().zip(w.chunks_exact(3));
+            windows.for_each(|(u, g)| *u = k::winograd_weights([g[2], g[1], g[0]])[p]);
+            k::pack_conv_flipped(isa, &geo, &plane, flipped);
         }
     }
 
@@ -145,7 +187,7 @@ impl Product for Winograd {
     }
 
     fn sums(&self) -> usize {
-        4 * self.ahead.kh * self.ahead.ci * self.ahead.co
+        WINOGRAD_PLANES * self.ahead.kh * self.ahead.ci * self.ahead.co
     }
 
     fn band(&self) -> usize {
@@ -169,14 +211,15 @@ impl Product for Winograd {
     fn weight_grad(&self, isa: Isa, x: &[f32], dy: &[f32], work: &mut [f32], sums: &mut [f32]) {
         let (side, pitch) = (&self.ahead, self.dy.pitch());
         for band in side.bands() {
-            let (geo, (v, dm)) = (side.geometry(band.len()), side.scratch(work, band.len()));
+            let (v, dm) = side.scratch(work, band.len());
             k::winograd_input(isa, side.read(band.len()), &x[self.start + band.start * side.pitch..], v);
             let dy = &dy[self.dy.origin() + band.start * pitch..];
             k::winograd_grad(isa, side.written(band.len(), pitch), dy, dm);
-            let planes = v.chunks_exact(v.len() / 4).zip(dm.chunks_exact(dm.len() / 4));
-            for ((v, dm), sums) in planes.zip(sums.chunks_exact_mut(geo.taps() * geo.co)) {
-                k::conv_weight_grad(isa, &geo, v, dm, dm.len(), sums);
-            }
+            let weights = sums.len() / WINOGRAD_PLANES;
+            side.planes(band.len(), (v, dm), |p, geo, v, dm| {
+                let sums = &mut sums[p * weights..(p + 1) * weights];
+                k::conv_weight_grad(isa, geo, v, dm, dm.len(), sums);
+            });
         }
     }
 

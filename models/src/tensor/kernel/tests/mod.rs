@@ -5,6 +5,7 @@ mod linear;
 mod pointwise;
 mod pool;
 mod reference;
+mod winograd;
 
 use super::{Isa, IsaCap};
 use proptest::prelude::*;
