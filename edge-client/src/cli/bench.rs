@@ -66,6 +66,7 @@ pub(super) fn card(arch: &str) -> ModelCard {
     let input = match arch {
         "har1d" => [6, 1, 64],
         "cc32" | "cc32-gn" | "kdhcnn" => [3, 32, 32],
+        "dw64" | "res64" => [3, 64, 64],
         _ => [1, 28, 28],
     };
     let labels = (0..10).map(|c| c.to_string()).collect();

@@ -28,6 +28,7 @@ impl Bench {
     pub fn new(arch: &str, batch: usize, threads: usize) -> Result<Self, SpecError> {
         let input = match arch {
             "cc32" | "cc32-gn" | "kdhcnn" => [3, 32, 32],
+            "dw64" | "res64" => [3, 64, 64],
             "har1d" => [6, 1, 64],
             _ => [1, 28, 28],
         };

@@ -1,10 +1,12 @@
 //! The built-in networks, one file each with its source.
 mod cc28;
 mod cc32;
+mod dw64;
 mod har1d;
 mod kdhcnn;
 mod lenet5;
 mod mlp;
+mod res64;
 
 use super::graph::{Conv2d, Graph, GraphBuilder, GraphError, NodeId, Op, Window};
 use crate::params::{ModelCard, ModelSpec, SpecError};
@@ -13,12 +15,14 @@ use std::sync::Arc;
 type Build = fn(&ModelCard) -> Result<Graph, GraphError>;
 
 /// Name, whether it takes a conditioning vector, what it needs of an input, builder.
-const ALL: [(&str, bool, &str, Build); 7] = [
+const ALL: [(&str, bool, &str, Build); 9] = [
     ("lenet5", false, "images of 28×28 or 32×32", lenet5::build),
     ("cc28", true, "images of at least 4×4 (made for 28×28)", cc28::build),
     ("cc32", true, "images of at least 4×4 (made for 32×32)", cc32::build),
     ("cc32-gn", true, "images of at least 4×4 (made for 32×32)", cc32::build_group_norm),
     ("kdhcnn", true, "images of at least 4×4 (made for 28×28 and 32×32)", kdhcnn::build),
+    ("dw64", true, "images of at least 8×8 (made for 64×64)", dw64::build),
+    ("res64", true, "images of at least 8×8 (made for 64×64)", res64::build),
     ("mlp", false, "any input", mlp::build),
     ("har1d", false, "signals [channels, 1, time] of at least 4 points", har1d::build),
 ];
@@ -120,6 +124,17 @@ impl Chain {
 
     fn relu(self) -> Result<Self, GraphError> {
         self.then("relu", Op::Relu)
+    }
+
+    /// Batch norm with the usual epsilon.
+    fn batch_norm(self, name: &str) -> Result<Self, GraphError> {
+        self.then(name, Op::BatchNorm { epsilon: 1e-5 })
+    }
+
+    /// The mean of each channel.
+    fn mean(self) -> Result<Self, GraphError> {
+        let whole = Window::whole(self.graph.dims(self.last));
+        self.then("mean", Op::AvgPool(whole))
     }
 
     fn pool(self, kernel: [usize; 2]) -> Result<Self, GraphError> {

@@ -84,6 +84,9 @@ fn convolutions_of_every_kind() {
         ("stride", Conv2d { stride: [2, 2], ..Conv2d::same(6, [3, 3]) }),
         ("groups", Conv2d { groups: 2, ..Conv2d::same(6, [3, 3]) }),
         ("groups and stride", Conv2d { groups: 4, stride: [2, 1], ..Conv2d::same(4, [3, 3]) }),
+        ("depthwise", Conv2d { groups: 4, ..Conv2d::same(4, [3, 3]) }),
+        ("depthwise and stride", Conv2d { groups: 4, stride: [2, 2], ..Conv2d::same(4, [3, 5]) }),
+        ("depthwise, valid", Conv2d { groups: 4, padding: [0, 0], ..Conv2d::same(4, [2, 4]) }),
         ("uneven", Conv2d { padding: [1, 0], ..Conv2d::same(4, [3, 2]) }),
         ("no bias", Conv2d { bias: false, ..Conv2d::same(4, [3, 3]) }),
         ("dilation", Conv2d { dilation: [2, 3], padding: [2, 3], ..Conv2d::same(4, [3, 2]) }),
@@ -105,7 +108,7 @@ fn convolutions_of_every_kind() {
 }
 
 #[test]
-fn convolutions_in_pairs_of_columns() {
+fn convolutions_in_quads_of_columns() {
     let same = Conv2d::same(9, [3, 3]);
     let cases = [
         ("same", same),
@@ -115,13 +118,13 @@ fn convolutions_in_pairs_of_columns() {
     ];
     for (what, case) in cases {
         let ops = [("a", conv(8)), ("b", Op::Conv2d(case)), ("", Op::Relu)];
-        check(&format!("pairs, {what}"), &net([2, 7, 6], 0, &ops), true);
+        check(&format!("quads, {what}"), &net([2, 7, 6], 0, &ops), true);
         let pooled = [("a", conv(8)), ("b", Op::Conv2d(case)), ("", Op::Relu), ("", POOL), ("c", conv(8))];
-        check(&format!("pairs, {what} and pool"), &net([2, 9, 8], 0, &pooled), true);
+        check(&format!("quads, {what} and pool"), &net([2, 9, 8], 0, &pooled), true);
     }
     // So wide that a sample takes several bands, the last one smaller.
     let wide = [("a", conv(64)), ("b", conv(64)), ("", Op::Relu), ("", POOL)];
-    check("pairs in bands", &net([1, 20, 36], 0, &wide), true);
+    check("quads in bands", &net([1, 20, 36], 0, &wide), true);
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! width: AVX2, AVX-512 and NEON agree in every bit, and so do `generic` and SSE2, which round a product before they add it.
 mod blocks;
 mod conv;
+mod depthwise;
 mod dispatch;
 mod geometry;
 mod isa;
@@ -49,6 +50,7 @@ mod neon;
 mod tests;
 
 pub use conv::{conv_forward, conv_input_grad, conv_input_grad_scatter};
+pub use depthwise::{depthwise_forward, depthwise_scatter, depthwise_weight_grad};
 pub use geometry::ConvGeometry;
 pub use isa::{Isa, IsaCap, UnknownIsa};
 pub use linear::{linear_forward, linear_input_grad, linear_weight_grad};

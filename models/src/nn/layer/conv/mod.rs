@@ -1,10 +1,12 @@
 //! Convolution, with ReLU and 2×2 max pooling fused in where they follow.
 //!
 //! `y[o][i][j] = b[o] + Σ w[o][c][u][v] · x[c][i·s + u·d − p][j·s + v·d − p]`
+mod depthwise;
 mod dilated;
 mod direct;
 mod winograd;
 
+use depthwise::Depthwise;
 use dilated::Dilated;
 use direct::Direct;
 use winograd::Winograd;
@@ -126,12 +128,15 @@ impl Conv {
         let (dilated, conv) = (conv, dilated::spread(conv));
         let dy =
             Plane { dims: result, border: back_border(&conv).filter(|_| input_grad).unwrap_or_default() };
-        let product: Box<dyn Product> = match Winograd::new(conv, &input, dy, input_grad) {
-            _ if dilated.dilation != [1, 1] => {
-                Box::new(Dilated::new(dilated, input.plane.dims, Direct::new(conv, &input, dy, input_grad)))
-            }
-            Some(winograd) => Box::new(winograd),
-            None => Box::new(Direct::new(conv, &input, dy, input_grad)),
+        let direct = || Direct::new(conv, &input, dy, input_grad);
+        let product: Box<dyn Product> = if dilated.dilation != [1, 1] {
+            Box::new(Dilated::new(dilated, input.plane.dims, direct()))
+        } else if let Some(winograd) = Winograd::new(conv, &input, dy, input_grad) {
+            Box::new(winograd)
+        } else if let Some(depthwise) = Depthwise::new(conv, &input, dy, input_grad) {
+            Box::new(depthwise)
+        } else {
+            Box::new(direct())
         };
         Self { id, params, product, input, output, after, dy, input_grad }
     }

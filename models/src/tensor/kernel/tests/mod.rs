@@ -1,6 +1,7 @@
 //! Every kernel on every instruction set of this CPU against its definition, and the instruction sets against each other.
 mod bits;
 mod conv;
+mod depthwise;
 mod linear;
 mod pointwise;
 mod pool;
