@@ -53,6 +53,7 @@ fn an_update_that_is_not_what_was_asked_is_refused_by_name_and_the_round_goes_on
     let (hand, task) = &mut open.cohort[0];
     let good = hand.update(task, BACKBONE, 0.01, 5);
     let not_a_number = hand.update(task, BACKBONE, f32::NAN, 5);
+    let astray = hand.update(task, BACKBONE, 1e30, 5);
     let no_samples = hand.update(task, BACKBONE, 0.01, 0);
     let absurd = hand.update(task, BACKBONE, 0.01, u32::MAX);
     let whole = hand.update(task, Extent::Model, 0.01, 5);
@@ -60,6 +61,7 @@ fn an_update_that_is_not_what_was_asked_is_refused_by_name_and_the_round_goes_on
     assert!(matches!(hand.submit(&good[..good.len() - 1]), Err(Reject::WrongLength { .. })));
     assert!(matches!(hand.submit(&[&good[..], &[0]].concat()), Err(Reject::WrongLength { .. })));
     assert_eq!(hand.submit(&not_a_number), Err(Reject::NotFinite));
+    assert!(matches!(hand.submit(&astray), Err(Reject::Absurd { .. })));
     assert_eq!(hand.submit(&no_samples), Err(Reject::BadWeight { samples: 0 }));
     assert_eq!(hand.submit(&absurd), Err(Reject::BadWeight { samples: u32::MAX }));
     assert_eq!(hand.submit(&whole), Err(Reject::NotAsked));

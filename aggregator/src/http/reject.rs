@@ -61,6 +61,7 @@ pub(super) fn describe(reject: &Reject) -> (StatusCode, &'static str) {
         Reject::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         Reject::WrongLength { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "wrong_length"),
         Reject::NotFinite => (StatusCode::UNPROCESSABLE_ENTITY, "not_finite"),
+        Reject::Absurd { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "absurd"),
         Reject::BadWeight { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "bad_weight"),
         Reject::NotAsked => (StatusCode::UNPROCESSABLE_ENTITY, "not_asked"),
         Reject::TokenUnknown => (StatusCode::FORBIDDEN, "token_unknown"),

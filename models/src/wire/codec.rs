@@ -20,7 +20,8 @@ pub enum Codec {
 /// Smallest entry that [`Codec::Int8Row`] quantises.
 const QUANTISED_FROM: usize = 256;
 
-fn covered(spec: &ModelSpec, extent: Extent) -> impl Iterator<Item = &Entry> {
+/// The entries of `extent`, in order.
+pub(super) fn covered(spec: &ModelSpec, extent: Extent) -> impl Iterator<Item = &Entry> {
     spec.entries().iter().filter(move |e| match extent {
         Extent::Model => true,
         Extent::Backbone => e.part == Part::Backbone,

@@ -110,6 +110,14 @@ pub enum Reject {
     /// The host failed; its log says why.
     #[error("the host failed; its log says why")]
     Internal,
+    /// A change that no training makes.
+    #[error(
+        "the update changes a weight by {steps} times what is believed: training went astray on this board, or the update is not one"
+    )]
+    Absurd {
+        /// Its size against the cap, rounded up.
+        steps: u32,
+    },
 }
 
 /// What a board does about a refusal.
@@ -136,7 +144,8 @@ impl Reject {
             | Self::NotAsked
             | Self::BadWeight { .. }
             | Self::WrongLength { .. }
-            | Self::NotFinite => Advice::AskAgain,
+            | Self::NotFinite
+            | Self::Absurd { .. } => Advice::AskAgain,
             Self::Busy { .. } | Self::Internal => Advice::Retry,
             _ => Advice::Stop,
         }

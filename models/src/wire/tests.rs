@@ -54,7 +54,7 @@ fn exact_codecs_are_exact_and_the_others_stay_within_half_a_step() {
 #[test]
 fn an_update_comes_back_and_its_bytes_are_frozen() {
     let spec = spec();
-    let out = outgoing(Extent::Model, &spec, 1.0);
+    let out = outgoing(Extent::Model, &spec, 0.01);
     let bytes = seal_update(RoundId(7), Codec::F32, &spec, &out).unwrap();
     let (header, back) = open_update(&bytes, &spec).unwrap();
     assert_eq!((header.round, back), (RoundId(7), out));
@@ -67,13 +67,18 @@ fn an_update_comes_back_and_its_bytes_are_frozen() {
 fn what_is_wrong_with_an_update_is_named() {
     let spec = spec();
     let seal = |out: &Outgoing| seal_update(RoundId(0), Codec::F32, &spec, out).unwrap();
-    let bytes = seal(&outgoing(Extent::Backbone, &spec, 1.0));
+    let bytes = seal(&outgoing(Extent::Backbone, &spec, 0.01));
     assert!(matches!(open_update(&bytes[..bytes.len() - 1], &spec), Err(Reject::WrongLength { .. })));
     assert_eq!(open_update(&bytes[..3], &spec).unwrap_err(), Reject::Malformed);
     let mut nan = bytes.clone();
     let at = nan.len() - 4;
     nan[at..].copy_from_slice(&f32::NAN.to_le_bytes());
     assert_eq!(open_update(&nan, &spec).unwrap_err(), Reject::NotFinite);
+    for (change, steps) in [(1e30, u32::MAX), (1.5, 2)] {
+        let values = vec![change; Extent::Backbone.len(&spec)];
+        let astray = seal(&Outgoing::from_wire(Extent::Backbone, values, 5, Start::Global, vec![]));
+        assert_eq!(open_update(&astray, &spec).unwrap_err(), Reject::Absurd { steps }, "{change}");
+    }
     let weightless = Outgoing::from_wire(
         Extent::Backbone,
         vec![0.0; Extent::Backbone.len(&spec)],

@@ -5,7 +5,7 @@
 use super::{Codec, Envelope, HEADER_CAP, Reject, Session, codec, from_bytes, to_bytes};
 use crate::fed::{Extent, Outgoing, Start};
 use crate::id::RoundId;
-use crate::params::ModelSpec;
+use crate::params::{ModelSpec, Role};
 use serde::{Deserialize, Serialize};
 
 /// What an update says of itself.
@@ -26,7 +26,13 @@ pub struct UpdateHeader {
 }
 
 /// Most samples an update may claim.
-const SAMPLES_CAP: u32 = 1 << 24;
+const SAMPLES_CAP: u32 = 1 << 20;
+/// Most that one trainable value may change in a round: weights are rarely above ten.
+const CHANGE_CAP: f32 = 100.0;
+/// Most that trainable values may change in the root mean square: fresh weights are some hundredths, and a round changes them by less.
+const SPREAD_CAP: f64 = 1.0;
+/// Most that a statistic may change: a variance of unscaled bytes is below 2^16.
+const STATISTIC_CAP: f32 = 1e6;
 
 /// Bytes of an update: `u32` length of the header, the header in its envelope, the values, the prototype.
 ///
@@ -102,6 +108,30 @@ pub fn open_update(bytes: &[u8], spec: &ModelSpec) -> Result<(UpdateHeader, Outg
     }
     let (values, prototype) = payload.split_at(expected - head_bytes);
     let values = codec::decode(header.codec, spec, header.extent, values)?;
+    believable(&values, spec, header.extent)?;
     let prototype = super::part_values(prototype)?;
     Ok((header, Outgoing::from_wire(header.extent, values, header.samples, header.start, prototype)))
+}
+
+/// Refuses a change that no training makes, before it can spoil the sum that everybody shares. It is no defence against a board that
+/// poisons with measure.
+fn believable(values: &[f32], spec: &ModelSpec, extent: Extent) -> Result<(), Reject> {
+    let (mut rest, mut worst, mut squares, mut trained) = (values, 0.0_f32, 0.0_f64, 0_usize);
+    for entry in codec::covered(spec, extent) {
+        let (own, after) = rest.split_at(entry.range.len());
+        rest = after;
+        let cap = match entry.role {
+            Role::Trainable => CHANGE_CAP,
+            Role::Statistic => STATISTIC_CAP,
+            Role::Opaque => continue,
+        };
+        worst = own.iter().fold(worst, |w, v| w.max(v.abs() / cap));
+        if entry.role == Role::Trainable {
+            squares += own.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>();
+            trained += own.len();
+        }
+    }
+    let spread = libm::sqrt(squares / trained.max(1) as f64) / SPREAD_CAP;
+    let steps = f64::from(worst).max(spread);
+    if steps > 1.0 { Err(Reject::Absurd { steps: libm::ceil(steps) as u32 }) } else { Ok(()) }
 }
