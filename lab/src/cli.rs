@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use models::fed::cpct;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -159,6 +160,12 @@ pub fn main_from(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the tables has seen enough.
+        Err(error)
+            if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -169,15 +176,12 @@ pub fn main_from(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Demo(args) => demo::run(&args.options()),
-        Command::Partition(world) => {
-            partition(&world);
-            Ok(())
-        }
+        Command::Partition(world) => partition(&world),
         Command::Fetch { from } => fetch(from),
     }
 }
 
-fn partition(args: &WorldArgs) {
+fn partition(args: &WorldArgs) -> anyhow::Result<()> {
     let world = args.plan(args.seed).build(&Bundle::embedded());
     let heading = ["board", "camera", "train", "test", "unseen"].into_iter().chain(CLASSES);
     let mut table = Table::headed(heading);
@@ -193,13 +197,14 @@ fn partition(args: &WorldArgs) {
     world.trained().iter().for_each(|board| table.row(row(board)));
     table.rule();
     world.late().iter().for_each(|board| table.row(row(board)));
-    print!("{table}");
+    write!(io::stdout(), "{table}")?;
     if world.moved > 0 {
         eprintln!(
             "note: no draw gave every board two images; {} were moved from the largest board",
             world.moved
         );
     }
+    Ok(())
 }
 
 fn fetch(from: Option<PathBuf>) -> anyhow::Result<()> {
@@ -215,12 +220,13 @@ fn fetch(from: Option<PathBuf>) -> anyhow::Result<()> {
         "the bundle differs from the files in {}",
         folder.display()
     );
-    println!(
+    writeln!(
+        io::stdout(),
         "the bundle equals the first {} training and {} test images in {}",
         bundle::CLIENT_IMAGES + bundle::AUXILIARY_IMAGES,
         bundle::TEST_IMAGES,
         folder.display()
-    );
+    )?;
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use anyhow::Context;
 use models::fed::cpct;
 use progress::Progress;
 use rayon::prelude::*;
+use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -52,28 +53,24 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut reports = Vec::new();
     for &seed in &options.seeds {
         let (report, engines) = one(options, &bundle, seed)?;
-        say(options, &format!("{}{engines}", report::render(&report)));
+        say(options, &format!("{}{engines}", report::render(&report)))?;
         if options.json {
-            println!("{}", report.json());
+            writeln!(stdout(), "{}", report.json())?;
         }
         reports.push(report);
     }
     if options.seeds.len() > 1 {
-        say(options, &report::over_seeds(&reports));
+        say(options, &report::over_seeds(&reports))?;
         if options.json {
-            println!("{}", report::summary(&reports));
+            writeln!(stdout(), "{}", report::summary(&reports))?;
         }
     }
     Ok(())
 }
 
 /// Tables are the result, unless JSON is.
-fn say(options: &Options, text: &str) {
-    if options.json {
-        eprintln!("{text}");
-    } else {
-        println!("{text}");
-    }
+fn say(options: &Options, text: &str) -> std::io::Result<()> {
+    if options.json { writeln!(stderr(), "{text}") } else { writeln!(stdout(), "{text}") }
 }
 
 fn one(options: &Options, bundle: &Bundle, seed: u64) -> anyhow::Result<(Report, String)> {
