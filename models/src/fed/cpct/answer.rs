@@ -105,7 +105,7 @@ fn right(features: &Features, head: &Head) -> Vec<f32> {
 
 impl Answer {
     /// Builds the mixture that `hyper` asks for: base and EA of the chosen part, EA on the global part, both halfway to fine-tuned,
-    /// a specialist where there is one; weights by EM on the validation slice.
+    /// a specialist where there is one; weights by EM on the validation slice, EA of the chosen part being the favourite.
     pub(super) fn of(
         hyper: &Hyper,
         adopted: &Adopted,
@@ -119,11 +119,13 @@ impl Answer {
         };
         let mut all =
             Candidates { setting, trainer, backbones: Vec::new(), features: Vec::new(), heads: Vec::new() };
+        let mut favourite = 0;
         let (own, base) = (all.stream(adopted.base.backbone())?, personal(&adopted.base));
         if hyper.mixture != Mixture::Ea {
             all.add(own, base.clone());
         }
         if hyper.mixture != Mixture::None {
+            favourite = all.heads.len();
             let adapted = all.adapted(own, &base)?;
             let deep = matches!(hyper.mixture, Mixture::Standard | Mixture::Full);
             if let Some(global) = adopted.global.as_ref().filter(|_| deep) {
@@ -143,7 +145,7 @@ impl Answer {
         }
         let gallery =
             all.trainer.features(&all.backbones[own], setting.conditioning, Split::Probe(GALLERY))?;
-        let shares = if all.heads.len() > 1 { weights(&all.likelihoods()?) } else { vec![1.0] };
+        let shares = if all.heads.len() > 1 { weights(&all.likelihoods()?, favourite) } else { vec![1.0] };
         let voices = all.heads.into_iter().zip(shares);
         Ok(Self {
             backbones: all.backbones.into_iter().map(Kept::from).collect(),
