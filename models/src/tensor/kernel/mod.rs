@@ -55,7 +55,10 @@ pub use geometry::ConvGeometry;
 pub use isa::{Isa, IsaCap, UnknownIsa};
 pub use linear::{linear_forward, linear_input_grad, linear_weight_grad};
 pub use norm::{BnBackward, bn_backward, scale_shift, scale_shift_relu};
-pub use pack::{pack_conv, pack_conv_flipped, packed_flipped_len, packed_len, unpack_weight_grad};
+pub use pack::{
+    pack_conv, pack_conv_flipped, pack_winograd, pack_winograd_flipped, packed_flipped_len, packed_len,
+    unpack_weight_grad,
+};
 pub use pointwise::{SgdStep, axpy, relu, relu_backward, sgd_momentum};
 pub use pool::{POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, relu_max_pool2, unpool2};
 pub use sums::{add_channels, channel_sums, grad_sums, pool_channel_sums, pool_grad_sums, relu_grad_sums};

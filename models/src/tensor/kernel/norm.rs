@@ -1,4 +1,5 @@
 //! Batch normalisation over channel-last pixels: every function takes whole pixels and a slice per channel.
+use super::blocks::{block, in_blocks, scaled};
 use super::dispatch::vectorised;
 use super::isa::Isa;
 
@@ -15,10 +16,19 @@ pub fn scale_shift(isa: Isa, y: &[f32], scale: &[f32], shift: &[f32], out: &mut 
 
 #[inline(always)]
 fn scale_shift_body(y: &[f32], scale: &[f32], shift: &[f32], out: &mut [f32]) {
-    for (out, y) in out.chunks_exact_mut(scale.len()).zip(y.chunks_exact(scale.len())) {
-        for ((out, y), (scale, shift)) in out.iter_mut().zip(y).zip(scale.iter().zip(shift)) {
-            *out = scale * y + shift;
-        }
+    in_blocks!(scale.len(), scale_shift_block(y, (scale, shift), out));
+}
+
+#[inline(always)]
+fn scale_shift_block<const B: usize>(
+    at: usize,
+    y: &[f32],
+    (scale, shift): (&[f32], &[f32]),
+    out: &mut [f32],
+) {
+    let (c, scale, shift): (_, [f32; B], [f32; B]) = (scale.len(), block(scale, at), block(shift, at));
+    for (out, y) in out.chunks_exact_mut(c).zip(y.chunks_exact(c)) {
+        out[at..][..B].copy_from_slice(&scaled(block(y, at), &scale, &shift));
     }
 }
 
@@ -30,11 +40,23 @@ pub fn scale_shift_relu(isa: Isa, y: &[f32], scale: &[f32], shift: &[f32], out: 
 
 #[inline(always)]
 fn scale_shift_relu_body(y: &[f32], scale: &[f32], shift: &[f32], out: &mut [f32]) {
-    for (out, y) in out.chunks_exact_mut(scale.len()).zip(y.chunks_exact(scale.len())) {
-        for ((out, y), (scale, shift)) in out.iter_mut().zip(y).zip(scale.iter().zip(shift)) {
-            let z = scale * y + shift;
-            *out = if z < 0.0 { 0.0 } else { z };
+    in_blocks!(scale.len(), scale_shift_relu_block(y, (scale, shift), out));
+}
+
+#[inline(always)]
+fn scale_shift_relu_block<const B: usize>(
+    at: usize,
+    y: &[f32],
+    (scale, shift): (&[f32], &[f32]),
+    out: &mut [f32],
+) {
+    let (c, scale, shift): (_, [f32; B], [f32; B]) = (scale.len(), block(scale, at), block(shift, at));
+    for (out, y) in out.chunks_exact_mut(c).zip(y.chunks_exact(c)) {
+        let mut z = scaled(block(y, at), &scale, &shift);
+        for z in &mut z {
+            *z = if *z < 0.0 { 0.0 } else { *z };
         }
+        out[at..][..B].copy_from_slice(&z);
     }
 }
 
@@ -73,11 +95,19 @@ pub fn bn_backward(isa: Isa, g: &[f32], y: &[f32], bn: BnBackward<'_>, out: &mut
 
 #[inline(always)]
 fn bn_backward_body(g: &[f32], y: &[f32], bn: BnBackward<'_>, out: &mut [f32]) {
+    in_blocks!(bn.gain.len(), bn_backward_block(g, y, bn, out));
+}
+
+#[inline(always)]
+fn bn_backward_block<const B: usize>(at: usize, g: &[f32], y: &[f32], bn: BnBackward<'_>, out: &mut [f32]) {
     let c = bn.gain.len();
-    let (gain, offset, slope) = (bn.gain, &bn.offset[..c], &bn.slope[..c]);
+    let (gain, offset, slope): ([f32; B], [f32; B], [f32; B]) =
+        (block(bn.gain, at), block(bn.offset, at), block(bn.slope, at));
     for (out, (g, y)) in out.chunks_exact_mut(c).zip(g.chunks_exact(c).zip(y.chunks_exact(c))) {
-        for j in 0..c {
-            out[j] = gain[j] * g[j] + offset[j] + slope[j] * y[j];
+        let (mut sum, y): ([f32; B], [f32; B]) = (scaled(block(g, at), &gain, &offset), block(y, at));
+        for j in 0..B {
+            sum[j] += slope[j] * y[j];
         }
+        out[at..][..B].copy_from_slice(&sum);
     }
 }

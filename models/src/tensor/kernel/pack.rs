@@ -2,6 +2,7 @@
 use super::geometry::ConvGeometry;
 use super::isa::Isa;
 use super::table::Table;
+use super::winograd::{WINOGRAD_PLANES, winograd_weights};
 
 /// Floats of the panels that [`pack_conv`] writes.
 pub fn packed_len(isa: Isa, geo: &ConvGeometry) -> usize {
@@ -68,6 +69,54 @@ impl Source<'_> {
                         *lane = *weight;
                     }
                     padding.fill(0.0);
+                }
+            }
+        }
+    }
+}
+
+/// Packs weights `[co][ci][kh][3]` for the six convolutions that Winograd's transforms leave, one after the other: each is `geo`,
+/// with windows one column wide, and packed as by [`pack_conv`].
+pub fn pack_winograd(isa: Isa, geo: &ConvGeometry, w: &[f32], packed: &mut [f32]) {
+    let lengths = (geo.ci, geo.co, packed_len(isa, geo));
+    pack_windows(isa, geo, w, packed, lengths, |ky, input, lane| {
+        ((lane * geo.ci + input) * geo.kh + ky, false)
+    });
+}
+
+/// The same for the input gradient: packed as by [`pack_conv_flipped`].
+pub fn pack_winograd_flipped(isa: Isa, geo: &ConvGeometry, w: &[f32], packed: &mut [f32]) {
+    let lengths = (geo.co, geo.ci, packed_flipped_len(isa, geo));
+    pack_windows(isa, geo, w, packed, lengths, |ky, input, lane| {
+        ((input * geo.ci + lane) * geo.kh + geo.kh - 1 - ky, true)
+    });
+}
+
+/// Packs windows of three as six weights each. `place` tells where row `ky`'s window for an input and a lane lies, and whether it
+/// is turned around.
+fn pack_windows(
+    isa: Isa,
+    geo: &ConvGeometry,
+    w: &[f32],
+    packed: &mut [f32],
+    (inputs, channels, plane): (usize, usize, usize),
+    place: impl Fn(usize, usize, usize) -> (usize, bool),
+) {
+    geo.check();
+    assert_eq!(geo.kw, 1, "columns of a transformed window");
+    assert_eq!(w.len(), 3 * geo.taps() * geo.co, "weights of a convolution");
+    assert_eq!(packed.len(), WINOGRAD_PLANES * plane, "packed weights of a convolution");
+    packed.fill(0.0);
+    for p in isa.table().panels(channels) {
+        let panel = geo.kh * inputs * p.start;
+        for (ky, input) in (0..geo.kh).flat_map(|ky| (0..inputs).map(move |input| (ky, input))) {
+            let row = panel + (ky * inputs + input) * p.padded;
+            for lane in 0..p.channels {
+                let (window, turned) = place(ky, input, p.start + lane);
+                let [a, b, c] = [w[3 * window], w[3 * window + 1], w[3 * window + 2]];
+                let weights = winograd_weights(if turned { [c, b, a] } else { [a, b, c] });
+                for (plane, weight) in packed.chunks_exact_mut(plane).zip(weights) {
+                    plane[row + lane] = weight;
                 }
             }
         }

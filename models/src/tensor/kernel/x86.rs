@@ -234,6 +234,6 @@ mod avx512 {
     tile_table! {
         Avx512, IsaCap::Avx512, features: ["avx512f,avx512vl,avx512bw,avx512dq,avx2,fma"],
         widths: [2 => [1 2 3 4 5 6 7 8 9 10 11 12], 1 => [1 2 3 4 5 6 7 8 9 10 11 12]],
-        dot: [4 x 4, 1],
+        dot: [4 x 6, 1],
     }
 }

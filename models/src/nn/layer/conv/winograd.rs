@@ -162,23 +162,11 @@ impl Product for Winograd {
     }
 
     fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32]) {
-        let (ahead, back) = self.panels(isa);
-        let (to, flipped) = packed.split_at_mut(ahead);
-        let (geo, mut plane) = (self.ahead.geometry(1, 1), vec![0.0; w.len() / 3]);
-        let (to, flipped) = (
-            to.chunks_exact_mut(ahead / WINOGRAD_PLANES),
-            flipped.chunks_exact_mut(back.max(WINOGRAD_PLANES) / WINOGRAD_PLANES),
-        );
-        for (p, to) in to.enumerate() {
-            let windows = plane.iter_mut().zip(w.chunks_exact(3));
-            windows.for_each(|(u, g)| *u = k::winograd_weights([g[0], g[1], g[2]])[p]);
-            k::pack_conv(isa, &geo, &plane, to);
-        }
-        // Packing turns the window's rows around; its columns are turned here.
-        for (p, flipped) in flipped.enumerate() {
-            let windows = plane.iter_mut().zip(w.chunks_exact(3));
-            windows.for_each(|(u, g)| *u = k::winograd_weights([g[2], g[1], g[0]])[p]);
-            k::pack_conv_flipped(isa, &geo, &plane, flipped);
+        let (ahead, _) = self.panels(isa);
+        let ((to, flipped), geo) = (packed.split_at_mut(ahead), self.ahead.geometry(1, 1));
+        k::pack_winograd(isa, &geo, w, to);
+        if self.input_grad {
+            k::pack_winograd_flipped(isa, &geo, w, flipped);
         }
     }
 
