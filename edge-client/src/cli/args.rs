@@ -2,6 +2,7 @@
 use super::output::Format;
 use crate::transport::Address;
 use clap::{Args, Parser, Subcommand};
+use models::params::UpdateMode;
 use onnx::runtime::Engine;
 use std::path::PathBuf;
 
@@ -246,8 +247,10 @@ pub struct Bench {
 #[derive(Debug, Subcommand)]
 pub enum BenchWhat {
     /// One training step
-    #[command(after_help = "Example:\n  edge-client bench train --arch cc28 --batch 64 --threads 2 --json")]
-    Train(BenchArgs),
+    #[command(
+        after_help = "Examples:\n  edge-client bench train --arch cc28 --batch 64 --threads 2 --json\n  edge-client bench train --arch cc32 --plan --ram-cap 64\n  edge-client bench train --update head"
+    )]
+    Train(BenchTrain),
     /// One answer
     #[command(
         after_help = "Example:\n  edge-client bench infer --arch cc28 --batch 1 --engine native --json"
@@ -273,6 +276,25 @@ pub struct BenchArgs {
     /// One line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `bench train`.
+#[derive(Args, Debug)]
+pub struct BenchTrain {
+    #[command(flatten)]
+    pub bench: BenchArgs,
+    /// What changes: full, last:K (the last K layers), head or bias
+    #[arg(long, default_value = "full", value_name = "MODE")]
+    pub update: UpdateMode,
+    /// Show every buffer's size and lifetime before anything is allocated, and stop there
+    #[arg(long)]
+    pub plan: bool,
+    /// Refuse to train where more memory would be needed
+    #[arg(long, value_name = "MIB")]
+    pub ram_cap: Option<u32>,
+    /// The most samples of a lane that go through together: fewer take less memory, the result is the same [default: 16, or as many as fit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub micro_batch: Option<u32>,
 }
 
 /// `bench infer`.

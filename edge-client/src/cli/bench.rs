@@ -1,14 +1,19 @@
 //! `bench`: what this board can do, measured on made-up data.
-use super::args::{Bench, BenchArgs, BenchInfer, BenchWhat, Board, Local};
-use super::board;
-use super::infer;
+mod measure;
+pub(super) mod system;
+
+use super::args::{Bench, BenchArgs, BenchInfer, BenchTrain, BenchWhat, Board, Local};
+use super::{board, infer, output};
 use crate::answers::{Answerer, Graphs};
 use crate::train::pool;
 use ::models::fed::Predictor;
-use ::models::nn::bench::Bench as Training;
-use ::models::nn::{Graph, Op, arch, init};
-use ::models::params::{ModelCard, Preprocessing};
-use serde_json::json;
+use ::models::nn::bench::{BenchPlan, HeadBench, card};
+use ::models::nn::{FeatureCache, Graph, MemoryPlan, Op, Precision, arch, init};
+use ::models::params::UpdateMode;
+use anyhow::bail;
+use measure::{Measured, measure};
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
 use std::time::Instant;
 
 pub(super) fn bench(args: &Bench) -> anyhow::Result<()> {
@@ -19,64 +24,94 @@ pub(super) fn bench(args: &Bench) -> anyhow::Result<()> {
     }
 }
 
-fn train(args: &BenchArgs) -> anyhow::Result<()> {
-    let threads = board::threads(args.threads.unwrap_or(0) as usize);
-    let timed = || -> anyhow::Result<(f64, f64, f64)> {
-        let mut net = Training::new(&args.arch, args.batch as usize, threads.get())?;
-        let mut loss = 0.0;
-        let ms = median_ms(args.steps, || {
-            loss = net.step();
+fn train(args: &BenchTrain) -> anyhow::Result<()> {
+    let (bench, threads) = (&args.bench, board::threads(args.bench.threads.unwrap_or(0) as usize));
+    let micro = args.micro_batch.map(|n| n as usize);
+    let net = BenchPlan::new(&bench.arch, bench.batch as usize, args.update, micro)?;
+    let memory = net.memory(threads.get());
+    if args.plan {
+        print_plan(&memory, bench.json)?;
+    }
+    if let Some(cap) = args.ram_cap.filter(|cap| memory.bytes > (*cap as usize) << 20) {
+        let needed = memory.bytes as f64 / f64::from(1 << 20);
+        bail!(
+            "training needs {needed:.1} MiB, --ram-cap allows {cap}: a smaller --batch or --micro-batch, fewer --threads or `--update head` need less"
+        );
+    }
+    if args.plan {
+        return Ok(());
+    }
+    let timed = || -> anyhow::Result<(Measured, f64)> {
+        let (mut loss, mut started) = (0.0, None);
+        let measured = measure(bench, threads.get(), net.flops(), || {
+            loss = started.get_or_insert_with(|| net.start(threads.get())).step();
             Ok(())
         })?;
-        Ok((ms, net.flops(), loss))
+        Ok((measured, loss))
     };
-    let (ms, flops, loss) = match pool(threads)? {
+    let (measured, loss) = match pool(threads)? {
         Some(pool) => pool.install(timed)?,
         None => timed()?,
     };
-    report(args, ms, flops, ("loss", loss));
+    let mut more = vec![
+        ("loss", json!(loss)),
+        ("planned_kib", json!(memory.bytes >> 10)),
+        ("update", json!(args.update.to_string())),
+        ("trained", json!(net.trained())),
+        ("update_bytes", json!(net.update_bytes())),
+    ];
+    if args.update == UpdateMode::Head {
+        more.extend(cached(bench, threads)?);
+    }
+    report(bench, &measured, &more);
     Ok(())
+}
+
+/// What a head's step takes in local training with and without remembered features: whole trainings of the same samples, by turns.
+fn cached(args: &BenchArgs, threads: NonZeroUsize) -> anyhow::Result<Vec<(&'static str, Value)>> {
+    let pool = pool(threads)?;
+    let net = |cache| HeadBench::new(&args.arch, args.batch as usize, cache, pool.clone());
+    let memory = |precision| Some(FeatureCache::new(precision, 64 << 20));
+    let mut nets = [net(None)?, net(memory(Precision::F32))?, net(memory(Precision::F16))?];
+    let mut times = [vec![], vec![], vec![]];
+    for _ in 0..5 {
+        for (net, times) in nets.iter_mut().zip(&mut times) {
+            let started = Instant::now();
+            net.train()?;
+            times.push(started.elapsed().as_secs_f64() * 1e3 / f64::from(HeadBench::STEPS));
+        }
+    }
+    times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+    let [fresh, single, half] = times.map(|times| times[times.len() / 2]);
+    Ok(vec![
+        ("uncached_ms", json!(fresh)),
+        ("cached_ms", json!(single)),
+        ("cached_f16_ms", json!(half)),
+        ("cached_speedup", json!(fresh / single)),
+    ])
 }
 
 fn infer(args: &BenchInfer) -> anyhow::Result<()> {
     let (graph, spec) = arch::build(&card(&args.bench.arch))?;
+    let threads = board::threads(args.bench.threads.unwrap_or(0) as usize);
     let engine = infer::engine(args.engine, args.ort_lib.clone(), args.bench.threads.unwrap_or(0) as usize)?;
     let predictor = Predictor::single(&init(&graph, &spec, 0), &[]);
     let graphs = Graphs::of(&predictor, &graph)?;
-    let mut answerer = Answerer::new(&graphs, predictor.router().clone(), &spec, engine.as_ref())?;
     let inputs = vec![0.5; args.bench.batch as usize * graph.input().len()];
-    let mut confidence = 0.0;
-    let ms = median_ms(args.bench.steps, || {
+    let (mut confidence, mut loaded) = (0.0, None);
+    let flops = forward_flops(&graph) * f64::from(args.bench.batch);
+    let measured = measure(&args.bench, threads.get(), flops, || {
+        let answerer = match &mut loaded {
+            Some(answerer) => answerer,
+            none => none.insert(Answerer::new(&graphs, predictor.router().clone(), &spec, engine.as_ref())?),
+        };
         let answers = answerer.answer(&inputs)?;
         confidence = answers.first().map_or(0.0, |a| a.probabilities[a.class()]);
         Ok(())
     })?;
     board::say(&format!("engine {} ({})", engine.name(), engine.provider()));
-    report(
-        &args.bench,
-        ms,
-        forward_flops(&graph) * f64::from(args.bench.batch),
-        ("confidence", confidence.into()),
-    );
+    report(&args.bench, &measured, &[("confidence", json!(confidence))]);
     Ok(())
-}
-
-/// The network of this name on the input it was made for, with ten classes.
-pub(super) fn card(arch: &str) -> ModelCard {
-    let input = match arch {
-        "har1d" => [6, 1, 64],
-        "cc32" | "cc32-gn" | "kdhcnn" => [3, 32, 32],
-        "dw64" | "res64" => [3, 64, 64],
-        _ => [1, 28, 28],
-    };
-    let labels = (0..10).map(|c| c.to_string()).collect();
-    ModelCard {
-        arch: arch.into(),
-        input,
-        labels,
-        statistics: 0,
-        preprocessing: Preprocessing::none(input[0]),
-    }
 }
 
 /// Two operations for each multiplication of a pass forward.
@@ -85,38 +120,33 @@ fn forward_flops(graph: &Graph) -> f64 {
     weighted.map(|n| 2.0 * (n.dims.pixels() * graph.entries()[n.entries[0]].shape.len()) as f64).sum()
 }
 
-/// Median time of a step, after a tenth of warming up.
-fn median_ms(steps: u32, mut step: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
-    (0..steps.div_ceil(10)).try_for_each(|_| step())?;
-    let mut timed = || -> anyhow::Result<f64> {
-        let started = Instant::now();
-        step()?;
-        Ok(started.elapsed().as_secs_f64() * 1e3)
+/// Every buffer; what is in the same place of the same owner takes turns there.
+fn print_plan(memory: &MemoryPlan, json: bool) -> anyhow::Result<()> {
+    let row = |b: &::models::nn::Planned| {
+        vec![
+            ("what", json!(b.what)),
+            ("kib", json!(b.bytes.div_ceil(1024))),
+            ("copies", json!(b.copies)),
+            ("place", json!(b.place)),
+            ("alive", json!(b.life)),
+        ]
     };
-    let mut times = (0..steps).map(|_| timed()).collect::<Result<Vec<_>, _>>()?;
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
+    let rows: Vec<output::Row> = memory.buffers.iter().map(row).collect();
+    output::print(if json { output::Format::Json } else { output::Format::Table }, &rows)?;
+    let total = memory.bytes as f64 / f64::from(1 << 20);
+    board::say(&format!("{total:.1} MiB in all; what has the same place shares its memory"));
+    Ok(())
 }
 
-/// `computed` names what the last step came to: with the same number of steps it tells whether two machines compute the same.
-fn report(args: &BenchArgs, ms: f64, flops: f64, computed: (&str, f64)) {
-    let samples_per_s = f64::from(args.batch) / ms * 1e3;
-    let (gflops, peak, isa) = (flops / ms / 1e6, peak_rss_kib(), ::models::nn::isa().level().name());
+fn report(args: &BenchArgs, measured: &Measured, more: &[(&str, Value)]) {
     if args.json {
-        let mut line = json!({
-            "ms_median": ms, "samples_per_s": samples_per_s, "gflops": gflops, "peak_rss_kib": peak, "isa": isa,
-        });
-        line[computed.0] = json!(computed.1);
+        let mut line = measured.json(args.batch);
+        more.iter().for_each(|(key, value)| line[*key] = value.clone());
         println!("{line}");
-    } else {
-        let mib = peak.unwrap_or(0) >> 10;
-        println!("{ms:.2} ms, {samples_per_s:.0} samples/s, {gflops:.1} GFLOP/s on {isa}, {mib} MiB at most");
+        return;
     }
-}
-
-/// The most memory that this process ever held, where the system says.
-fn peak_rss_kib() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    println!("{}", measured.text(args.batch));
+    for (key, value) in more {
+        println!("{:>16} {value}", key.replace('_', " "));
+    }
 }

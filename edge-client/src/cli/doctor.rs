@@ -1,5 +1,6 @@
 //! `doctor`: everything a board needs, checked in the order in which it would fail.
 use super::args::{Local, Looking};
+use super::bench::system::hottest;
 use super::board;
 use super::infer;
 use super::output::{self, Row};
@@ -75,14 +76,7 @@ fn memory() -> Check {
 }
 
 fn temperature() -> Check {
-    let read =
-        |zone: fs::DirEntry| fs::read_to_string(zone.path().join("temp")).ok()?.trim().parse::<f64>().ok();
-    let zones = fs::read_dir("/sys/class/thermal").into_iter().flatten().filter_map(Result::ok);
-    match zones
-        .filter_map(read)
-        .map(|t| t / 1000.0)
-        .fold(None, |most: Option<f64>, t| Some(most.map_or(t, |m| m.max(t))))
-    {
+    match hottest() {
         None => ("temperature", Verdict::Ok, "not measured on this machine".into()),
         Some(t) if t > 75.0 => {
             ("temperature", Verdict::Warn, format!("{t:.0} °C: boards slow down from 80 °C, give it air"))

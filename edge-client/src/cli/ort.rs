@@ -87,7 +87,7 @@ const MOST_DIFFERENCE: f32 = 1e-4;
 
 /// The largest difference of two engines' probabilities on a small network.
 fn largest_difference(one: &dyn Runtime, other: &dyn Runtime) -> anyhow::Result<f32> {
-    let (graph, spec) = arch::build(&super::bench::card("lenet5"))?;
+    let (graph, spec) = arch::build(&::models::nn::bench::card("lenet5"))?;
     let predictor = Predictor::single(&init(&graph, &spec, 0), &[]);
     let graphs = Graphs::of(&predictor, &graph)?;
     let inputs: Vec<f32> = (0..graph.input().len()).map(|i| (i % 7) as f32 / 7.0).collect();

@@ -1,6 +1,7 @@
 //! Labelled samples in memory, and how a network gets to see them.
 use super::ClassCounts;
 use super::layer::Plane;
+use crate::id::Hash;
 use crate::params::Preprocessing;
 use crate::tensor::rng::Key;
 use std::ops::Range;
@@ -114,6 +115,18 @@ impl Dataset {
                 out.iter_mut().zip(&bytes[place]).for_each(|(x, &b)| *x = f32::from(b) / 255.0);
             }
             Inputs::Floats(floats) => out.copy_from_slice(&floats[place]),
+        }
+    }
+
+    /// The name of each sample: the hash of its numbers.
+    pub(super) fn hashes(&self) -> Vec<Hash> {
+        let width = self.width.max(1);
+        match &self.inputs {
+            Inputs::Bytes(bytes) => bytes.chunks_exact(width).map(Hash::of).collect(),
+            Inputs::Floats(floats) => {
+                let bytes = |sample: &[f32]| sample.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+                floats.chunks_exact(width).map(|sample| Hash::of(&bytes(sample))).collect()
+            }
         }
     }
 

@@ -87,24 +87,38 @@ pub fn add_prior(head: &Head, log_prior: &[f32], sign: f32) -> Head {
 /// # Errors
 /// [`TrainError::Diverged`]; [`TrainError::Spec`] if the features have another width.
 pub fn fit(features: &Features, start: &Head, job: &HeadJob<'_>) -> Result<Head, TrainError> {
+    fit_in_order(features, start, job, &|key, n| key.stream().permutation(n)).map(|(head, _)| head)
+}
+
+/// The same in an order that `shuffle` draws; also returns the mean loss over the last epoch.
+pub(super) fn fit_in_order(
+    features: &Features,
+    start: &Head,
+    job: &HeadJob<'_>,
+    shuffle: &dyn Fn(Key, usize) -> Vec<usize>,
+) -> Result<(Head, f64), TrainError> {
     check(features, start)?;
+    let mut mean = 0.0;
     let mut head = start.clone();
     let mut velocity = vec![0.0; head.values().len()];
     let mut gradient = vec![0.0; head.values().len()];
     let sgd = Sgd { rate: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
     for epoch in 0..job.epochs {
-        let order = job.order.step(u64::from(epoch)).stream().permutation(features.len());
+        let order = shuffle(job.order.step(u64::from(epoch)), features.len());
+        let mut sum = 0.0;
         for batch in order.chunks(job.batch.max(1)) {
             gradient.fill(0.0);
             let loss = batch_gradient(&features.select(batch), &head, job.prior, &mut gradient);
             if !loss.is_finite() {
                 return Err(TrainError::Diverged { epoch });
             }
+            sum += loss * batch.len() as f64;
             sgd.step(head.values_mut(), &mut velocity, &gradient);
         }
+        mean = sum / features.len().max(1) as f64;
     }
     if head.values().iter().all(|v| v.is_finite()) {
-        Ok(head)
+        Ok((head, mean))
     } else {
         Err(TrainError::Diverged { epoch: job.epochs.saturating_sub(1) })
     }

@@ -1,14 +1,15 @@
 //! Training on data at hand.
 use super::data::{Dataset, Standardise};
-use super::engine::{Batch, Fan, Targets, Teacher, Training};
+use super::engine::{Batch, Fan, Setup, Targets, Teacher, Training};
 use super::graph::Graph;
+use super::head::{self, HeadJob};
 use super::optim::Sgd;
 use super::{
-    ClassCounts, Distill, Extractor, Features, Job, Metrics, Proximal, Split, TrainError, Trained, Trainer,
-    loss,
+    ClassCounts, Distill, Extractor, FeatureCache, Features, Job, Loss, Metrics, Precision, Proximal, Split,
+    TrainError, Trained, Trainer, loss,
 };
-use crate::id::{ClientId, RoundId};
-use crate::params::{Backbone, Mask, ModelSpec, Params, Role, SpecError};
+use crate::id::{ClientId, Hash, RoundId};
+use crate::params::{Backbone, Mask, ModelSpec, Params, Part, Role, SpecError};
 use crate::tensor::rng::{Key, Purpose};
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -29,7 +30,13 @@ pub struct LocalTrainer {
     draws: Key,
     pool: Option<Arc<ThreadPool>>,
     shuffle: Shuffle,
+    cache: Option<FeatureCache>,
+    /// Names of the samples, once the cache has asked for them.
+    hashes: Vec<Hash>,
 }
+
+/// Bytes of features that a trainer remembers.
+const REMEMBERED: usize = 4 << 20;
 
 impl std::fmt::Debug for LocalTrainer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -68,6 +75,8 @@ impl LocalTrainer {
             client,
             draws,
             pool,
+            cache: Some(FeatureCache::new(Precision::F32, REMEMBERED)),
+            hashes: vec![],
         })
     }
 
@@ -84,6 +93,14 @@ impl LocalTrainer {
     #[must_use]
     pub fn with_order(mut self, shuffle: Shuffle) -> Self {
         self.shuffle = shuffle;
+        self
+    }
+
+    /// The same with another memory for features. Without one, training the head alone goes through the whole network each time; with one, and
+    /// [`Precision::F32`], the result has the same bits.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Option<FeatureCache>) -> Self {
+        self.cache = cache;
         self
     }
 
@@ -133,7 +150,8 @@ impl LocalTrainer {
         let trains = trainable(&self.spec, job.trains);
         let sgd = Sgd { rate: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
         let batch = job.batch.clamp(1, self.train.len());
-        let mut training = Training::new(self.graph(), start.values(), (&trains, true), sgd, batch, fan);
+        let setup = Setup::new(&trains, true, batch);
+        let mut training = Training::new(self.graph(), start.values(), setup, sgd, fan);
         if let Some(Proximal { anchor, mu, on }) = job.loss.proximal {
             training.pull(anchor.values(), mu, on.ranges(&self.spec).collect());
         }
@@ -148,7 +166,7 @@ impl LocalTrainer {
         fan: Fan,
     ) -> Result<Trained, TrainError> {
         let mut training = self.training(start, job, fan);
-        let mut trained = Trained { params: start.clone(), loss: 0.0, visits: 0 };
+        let (mut visits, mut mean) = (0, 0.0);
         let (mut steps, needs_two) = (0, training.needs_two());
         for epoch in 0..job.epochs {
             let order = (self.shuffle)(job.order.step(u64::from(epoch)), self.train.len());
@@ -163,12 +181,31 @@ impl LocalTrainer {
                 seen += picks.len();
                 sum += loss * picks.len() as f64;
             }
-            trained.visits += seen as u64;
-            trained.loss = sum / seen.max(1) as f64;
+            visits += seen as u64;
+            mean = sum / seen.max(1) as f64;
         }
         let diverged = |_| TrainError::Diverged { epoch: job.epochs.saturating_sub(1) };
-        trained.params = Params::new(Arc::clone(&self.spec), training.params()).map_err(diverged)?;
-        Ok(trained)
+        let params = Params::new(Arc::clone(&self.spec), training.into_params()).map_err(diverged)?;
+        Ok(Trained { params, loss: mean, visits })
+    }
+
+    /// Whether nothing but the whole head is trained, on nothing but cross-entropy: then features say all about the backbone.
+    fn is_of_the_head(&self, job: &Job<'_>) -> bool {
+        let head = self.graph().head();
+        let plain = self.graph().outputs().first() == head.as_ref()
+            && head.is_some_and(|head| self.graph().node(head).entries.len() == 2);
+        let whole = *job.trains == Mask::part(&self.spec, Part::Head);
+        plain && whole && job.loss.distill.is_none() && job.loss.proximal.is_none()
+    }
+
+    /// Training of the head on features.
+    fn train_head(&mut self, start: &Params, job: &Job<'_>) -> Result<Trained, TrainError> {
+        let features = self.features(&start.backbone(), job.conditioning, Split::Train)?;
+        let &Job { epochs, batch, rate, momentum, order, loss: Loss { prior, .. }, .. } = job;
+        let job = HeadJob { epochs, batch, rate, momentum, order, prior };
+        let (head, loss) = head::fit_in_order(&features, &start.head(), &job, &*self.shuffle)?;
+        let visits = u64::from(epochs) * features.len() as u64;
+        Ok(Trained { params: Params::join(&start.backbone(), &head), loss, visits })
     }
 
     fn batch<'a>(
@@ -217,6 +254,9 @@ impl Trainer for LocalTrainer {
 
     fn train(&mut self, start: &Params, job: &Job<'_>) -> Result<Trained, TrainError> {
         self.check(start, job.conditioning)?;
+        if self.cache.is_some() && self.is_of_the_head(job) {
+            return self.train_head(start, job);
+        }
         let teacher = job.loss.distill.map(|d| self.taught(&d, job.conditioning)).transpose()?;
         Fan::within(self.pool.as_deref(), |fan| self.epochs(start, job, teacher.as_deref(), fan))
     }
@@ -239,7 +279,14 @@ impl Trainer for LocalTrainer {
         conditioning: &[f32],
         split: Split,
     ) -> Result<Features, TrainError> {
-        self.extractor.of_samples(backbone, conditioning, &self.data, &self.split(split))
+        let samples = self.split(split);
+        let Some(cache) = &mut self.cache else {
+            return self.extractor.of_samples(backbone, conditioning, &self.data, &samples);
+        };
+        if self.hashes.is_empty() {
+            self.hashes = self.data.hashes();
+        }
+        cache.features(&self.extractor, backbone, conditioning, (&self.data, &self.hashes), &samples)
     }
 
     fn gradient(&mut self, params: &Params, conditioning: &[f32]) -> Result<Vec<f32>, TrainError> {
@@ -249,8 +296,8 @@ impl Trainer for LocalTrainer {
         let sgd = Sgd { rate: 0.0, momentum: 0.0, weight_decay: 0.0 };
         let this = &*self;
         Ok(Fan::within(this.pool.as_deref(), |fan| {
-            let mut training =
-                Training::new(this.graph(), params.values(), (&trains, false), sgd, CHUNK, fan);
+            let setup = Setup::new(&trains, false, CHUNK);
+            let mut training = Training::new(this.graph(), params.values(), setup, sgd, fan);
             let mut sum = vec![0.0; params.values().len()];
             for picks in this.train.chunks(CHUNK) {
                 let batch = Batch {

@@ -1,6 +1,7 @@
 //! Networks: a graph of layers, their losses, and local training.
 pub mod arch;
 pub mod bench;
+mod cache;
 pub mod data;
 mod engine;
 mod forward;
@@ -14,7 +15,9 @@ pub mod loss;
 pub mod optim;
 mod trainer;
 
+pub use cache::{FeatureCache, Precision};
 pub use data::{DataError, Dataset, Inputs};
+pub use engine::{MemoryPlan, Planned};
 pub use forward::{Extractor, Forward};
 pub use graph::{Graph, GraphBuilder, GraphError, NodeId, Op};
 pub use init::init;

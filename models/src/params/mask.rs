@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A choice of entries.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Mask(Vec<bool>);
+pub struct Mask(pub(super) Vec<bool>);
 
 impl Mask {
     /// The entries for which `keep` holds.
@@ -34,6 +34,11 @@ impl Mask {
     /// Whether the entry at `index` (in the specification's order) is chosen.
     pub fn has(&self, index: usize) -> bool {
         self.0.get(index).copied().unwrap_or(false)
+    }
+
+    /// Numbers in the chosen entries.
+    pub fn count(&self, spec: &ModelSpec) -> usize {
+        self.ranges(spec).map(|range| range.len()).sum()
     }
 
     /// Whether nothing is chosen.

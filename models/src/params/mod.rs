@@ -4,10 +4,12 @@
 //! [`Head`] is not a [`Backbone`], and only deltas of a backbone or of a whole model may ever leave a board.
 mod algebra;
 mod mask;
+mod mode;
 mod spec;
 
 pub use algebra::{Accumulator, Weight};
 pub use mask::Mask;
+pub use mode::{UnknownMode, UpdateMode};
 pub use spec::{Entry, EntryDecl, ModelCard, ModelSpec, Part, Preprocessing, Role, SpecError};
 
 use std::fmt::Debug;

@@ -21,6 +21,14 @@ impl Fan {
         }
     }
 
+    /// How many pieces run at a time; asked in the pool.
+    pub(super) fn threads(self) -> usize {
+        match self {
+            Self::Inline => 1,
+            Self::Pool => rayon::current_num_threads(),
+        }
+    }
+
     /// Calls `f(number, item)` for each item.
     pub(super) fn each<T: Send>(self, items: &mut [T], f: &(impl Fn(usize, &mut T) + Sync)) {
         match self {

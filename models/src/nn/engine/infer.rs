@@ -1,6 +1,8 @@
 //! Forward passes alone.
+use super::desk::{Desks, end, lane};
 use super::plan::{Plan, Purpose};
-use super::{Fan, RUN, forward, lane, lanes, share};
+use super::script::Extent;
+use super::{Fan, RUN, act, lanes, share};
 use crate::nn::data::Source;
 use crate::nn::graph::{Graph, NodeId};
 use crate::nn::isa;
@@ -18,16 +20,18 @@ pub(in crate::nn) struct Inference {
     params: Vec<f32>,
     packed: Vec<Vec<f32>>,
     lanes: Vec<Lane>,
+    desks: Desks,
 }
 
 impl Inference {
     /// `params` are all that the wanted nodes depend on: the graph's, or a prefix of them.
     pub(in crate::nn) fn new(graph: &Graph, wanted: &[NodeId], params: &[f32]) -> Self {
-        let plan = Plan::of(graph, Purpose { trains: &[], training: false, wanted });
+        let purpose = Purpose { trains: &[], training: false, wanted, loss: false };
+        let plan = Plan::of(graph, purpose, Extent { samples: RUN, run: RUN });
         let params = plan.to_engine(params);
         let mut packed = vec![vec![]; plan.layers.len()];
         plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
-        Self { plan, wanted: wanted.to_vec(), params, packed, lanes: vec![] }
+        Self { plan, wanted: wanted.to_vec(), params, packed, lanes: vec![], desks: Desks::default() }
     }
 
     /// Calls `f(output, values of some samples one after the other, channel-first)` in the order of samples.
@@ -40,12 +44,13 @@ impl Inference {
         f: &mut dyn FnMut(usize, &[f32]),
     ) {
         while self.lanes.len() < lanes(picks.len()) {
-            self.lanes.push(lane(&self.plan, RUN, RUN));
+            self.lanes.push(lane(&self.plan, RUN));
         }
+        self.desks.furnish(&self.plan, fan.threads().min(self.lanes.len()));
         let mut sample = Vec::new();
         for picks in picks.chunks(BATCH) {
             let count = lanes(picks.len());
-            let (plan, params, packed) = (&self.plan, &self.params, &self.packed);
+            let (plan, params, packed, desks) = (&self.plan, &self.params, &self.packed, &self.desks);
             fan.each(&mut self.lanes[..count], &|i, lane| {
                 let mine = share(picks.len(), count, i);
                 lane.samples = mine.len();
@@ -54,7 +59,7 @@ impl Inference {
                 let first = mine.start;
                 let pass =
                     Pass { isa: isa(), params, packed, source, picks, first, run, conditioning, dropout };
-                forward(plan, 0..plan.layers.len(), &pass, lane);
+                desks.at(plan, lane, |lane| act(plan, &plan.script.phases[0], &pass, lane, &|_, _| {}));
             });
             for lane in &self.lanes[..count] {
                 for (output, node) in self.wanted.iter().enumerate() {
@@ -65,6 +70,8 @@ impl Inference {
                     }
                 }
             }
+            let last = self.plan.script.phases.last().expect("a script has phases");
+            self.lanes[..count].iter_mut().for_each(|lane| end(last, lane));
         }
     }
 }

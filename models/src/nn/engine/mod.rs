@@ -2,27 +2,33 @@
 //!
 //! A batch is dealt to a fixed number of *lanes* that depends on its size alone; each lane goes through its samples
 //! depth-first, a few at a time, so that few activations are alive, and keeps sums of its own. Sums meet in the order of lanes. Threads
-//! only pick up lanes: training gives the same bits on any number of them.
+//! only pick up lanes: training gives the same bits on any number of them. All memory is planned and there before the first step.
+mod desk;
 mod fan;
 mod infer;
 mod order;
 mod plan;
+mod report;
+mod script;
+mod share;
 mod train;
 mod update;
 
 pub(in crate::nn) use fan::Fan;
 pub(in crate::nn) use infer::Inference;
-pub(in crate::nn) use train::{Batch, Targets, Teacher, Training};
+pub use report::{MemoryPlan, Planned};
+pub(in crate::nn) use train::{Batch, Setup, Targets, Teacher, Training};
 
-use super::layer::{Lane, Own, Pass, Slot};
+use super::layer::{Lane, Pass};
 use plan::{Placed, Plan};
+use script::{Move, Phase};
 use std::ops::Range;
 
 /// Lanes of a full batch.
 const LANES: usize = 4;
 /// Samples that make another lane worth its sums.
 const PER_LANE: usize = 8;
-/// Samples whose activations are alive in a lane.
+/// The most samples that go through a whole network together.
 const RUN: usize = 16;
 
 /// Lanes of a batch of `samples`.
@@ -35,50 +41,67 @@ fn share(samples: usize, lanes: usize, lane: usize) -> Range<usize> {
     samples * lane / lanes..samples * (lane + 1) / lanes
 }
 
-/// A lane's buffers for at most `samples` samples, `run` of them at a time.
-fn lane(plan: &Plan, samples: usize, run: usize) -> Lane {
-    let capacity = |slot: &Slot| if slot.kept { samples } else { run };
-    let sized = |node: usize, gradient: bool| {
-        let Some(slot) = &plan.slots[node] else { return vec![] };
-        let len = if gradient { slot.plane.dims.len() } else { slot.plane.len() };
-        vec![0.0; if gradient && !plan.moved[node] { 0 } else { capacity(slot) * len }]
-    };
-    let own = plan.layers.iter().map(|placed| {
-        let len = placed.layer.own();
-        let slot = plan.slots[placed.node].as_ref();
-        let bytes = vec![0; len.bytes * slot.map_or(0, capacity)];
-        Own { bytes, grad: vec![0.0; len.grad], work: vec![0.0; len.work], sums: vec![0.0; len.sums] }
-    });
-    let nodes = 0..plan.slots.len();
-    Lane {
-        values: nodes.clone().map(|node| sized(node, false)).collect(),
-        grads: nodes.map(|node| sized(node, true)).collect(),
-        own: own.collect(),
-        ..Lane::default()
-    }
-}
-
-/// Forward through some layers.
-fn forward(plan: &Plan, layers: Range<usize>, pass: &Pass<'_>, lane: &mut Lane) {
-    plan.layers[layers].iter().for_each(|placed| placed.layer.forward(pass, lane));
-}
-
-/// Backward through some layers, last to first.
-fn backward(plan: &Plan, layers: Range<usize>, pass: &Pass<'_>, lane: &mut Lane) {
-    for placed in plan.layers[layers].iter().rev().filter(|placed| plan.moved[placed.node]) {
-        if placed.layer.barrier().is_some() {
-            placed.layer.backward(pass, lane);
-        } else {
-            adding(placed, lane, |lane| placed.layer.backward(pass, lane));
+/// A lane's part of a phase: all its samples, run after run. `loss` compares the logits of a run.
+fn act(plan: &Plan, phase: &Phase, pass: &Pass<'_>, lane: &mut Lane, loss: &dyn Fn(&Pass<'_>, &mut Lane)) {
+    desk::begin(phase, lane);
+    let (mut pass, samples) = (pass.clone(), lane.samples);
+    for start in (0..samples).step_by(phase.run.max(1)) {
+        pass.run = start..samples.min(start + phase.run);
+        for &what in &phase.moves {
+            one(plan, what, &pass, lane, loss);
         }
     }
+    desk::end(phase, lane);
+}
+
+fn one(plan: &Plan, what: Move, pass: &Pass<'_>, lane: &mut Lane, loss: &dyn Fn(&Pass<'_>, &mut Lane)) {
+    match what {
+        Move::Take(buffer, place) | Move::Give(buffer, place) => desk::swap_desk(lane, buffer, place),
+        Move::Loss => loss(pass, lane),
+        Move::Forward(i) => with_scratch(i, lane, |lane| plan.layers[i].layer.forward(pass, lane)),
+        Move::Collect(i) => barrier(plan, i).collect(pass, lane),
+        Move::Finish(i) => {
+            adding(plan, &plan.layers[i], pass, lane, |lane| barrier(plan, i).finish_backward(pass, lane));
+        }
+        Move::Backward(i) if plan.layers[i].layer.barrier().is_some() => {
+            plan.layers[i].layer.backward(pass, lane);
+        }
+        Move::Backward(i) => with_scratch(i, lane, |lane| {
+            adding(plan, &plan.layers[i], pass, lane, |lane| plan.layers[i].layer.backward(pass, lane));
+        }),
+    }
+}
+
+fn barrier(plan: &Plan, layer: usize) -> &dyn super::layer::Barrier {
+    plan.layers[layer].layer.barrier().expect("only layers at which lanes meet are asked to")
+}
+
+/// Lends the shared scratch to a layer.
+fn with_scratch(layer: usize, lane: &mut Lane, work: impl FnOnce(&mut Lane)) {
+    std::mem::swap(&mut lane.scratch, &mut lane.own[layer].scratch);
+    work(lane);
+    std::mem::swap(&mut lane.scratch, &mut lane.own[layer].scratch);
 }
 
 /// Runs a layer's backward pass; where what it reads has a gradient already (of a later reader), that is added to its own.
-fn adding(placed: &Placed, lane: &mut Lane, backward: impl FnOnce(&mut Lane)) {
-    let before: Vec<Vec<f32>> = placed.adds.iter().map(|&node| lane.grads[node].clone()).collect();
-    backward(lane);
-    for (&node, before) in placed.adds.iter().zip(&before) {
-        lane.grads[node].iter_mut().zip(before).for_each(|(g, b)| *g += b);
+fn adding(plan: &Plan, placed: &Placed, pass: &Pass<'_>, lane: &mut Lane, backward: impl FnOnce(&mut Lane)) {
+    let mut spare = std::mem::take(&mut lane.spare);
+    let places = placed.adds.iter().map(|&node| {
+        let slot = plan.slots[node].expect("what is read is stored");
+        (node, slot.run_grads(pass))
+    });
+    let mut rest = &mut spare[..];
+    for (node, place) in places.clone() {
+        let (before, left) = rest.split_at_mut(place.len());
+        before.copy_from_slice(&lane.grads[node][place]);
+        rest = left;
     }
+    backward(lane);
+    let mut rest = &spare[..];
+    for (node, place) in places {
+        let (before, left) = rest.split_at(place.len());
+        lane.grads[node][place].iter_mut().zip(before).for_each(|(g, b)| *g += b);
+        rest = left;
+    }
+    lane.spare = spare;
 }

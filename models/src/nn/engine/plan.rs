@@ -1,5 +1,6 @@
 //! From a graph to layers in place: which values there are, with which borders, what is fused, what is trained.
 use super::order::Reordered;
+use super::script::{Cast, Extent, Keeping, Script};
 use crate::nn::graph::{Graph, Node, NodeId, Op, Window};
 use crate::nn::layer::{self, After, Layer, Piece, Plane, Slot, Trained};
 
@@ -12,6 +13,8 @@ pub(in crate::nn) struct Purpose<'a> {
     pub training: bool,
     /// Nodes whose values are wanted.
     pub wanted: &'a [NodeId],
+    /// Whether there is a loss on the first of them rather than someone who reads them all.
+    pub loss: bool,
 }
 
 /// A layer and its surroundings.
@@ -20,6 +23,10 @@ pub(super) struct Placed {
     pub layer: Box<dyn Layer>,
     /// The node whose value it computes.
     pub node: usize,
+    /// The nodes that it reads, each once.
+    pub reads: Vec<usize>,
+    /// Whether computing its value again would cost more than keeping it.
+    pub costly: bool,
     /// Nodes that it reads and whose gradient a later layer has begun.
     pub adds: Vec<usize>,
 }
@@ -34,6 +41,10 @@ pub(super) struct Plan {
     pub moved: Vec<bool>,
     /// Where segments start: 0, and each layer at which lanes meet.
     pub starts: Vec<usize>,
+    /// What is done in which order, in which memory.
+    pub script: Script,
+    /// The nodes' names.
+    pub names: Vec<String>,
     /// Layers whose weights are reordered.
     pub reordered: Vec<Reordered>,
     /// What is trained, by layer, in the order of the flat buffer.
@@ -59,35 +70,35 @@ impl Plan {
         self.starts.len() > 1
     }
 
-    /// The layers of segment `index`.
-    pub(super) fn segment(&self, index: usize) -> std::ops::Range<usize> {
-        self.starts[index]..self.starts.get(index + 1).copied().unwrap_or(self.layers.len())
-    }
-
-    pub(super) fn of(graph: &Graph, purpose: Purpose<'_>) -> Self {
+    /// The plan for at most `extent.samples` samples in a lane, of which `extent.run` go through together; where lanes meet, all of them may.
+    pub(super) fn of(graph: &Graph, purpose: Purpose<'_>, extent: Extent) -> Self {
         let mut planner = Planner::new(graph, purpose);
-        let count = graph.nodes().len();
-        for node in 0..count {
-            planner.slots[node] = planner.slot(node);
+        planner.slots = (0..graph.nodes().len()).map(|node| planner.slot(node)).collect();
+        // What is kept depends on the layers, and layers know what is kept: they are placed once to find out.
+        let starts = starts(&planner.layers());
+        let keeping = Keeping::of(&planner.cast(&planner.layers(), &starts));
+        for slot in planner.slots.iter_mut().flatten() {
+            (slot.kept, slot.kept_grad) = (keeping.values[slot.node], keeping.grads[slot.node]);
         }
-        let placed =
-            (0..count).filter(|&n| planner.alive[n] && !planner.absorbed[n]).map(|n| (n, planner.last[n]));
-        let mut layers: Vec<Placed> = Vec::new();
-        for (first, last) in placed.collect::<Vec<_>>() {
-            let layer = planner.place(layers.len(), first);
-            layers.push(Placed { layer, node: last, adds: vec![] });
-            planner.readers_done.push(graph.nodes()[first].inputs.iter().map(|i| i.0).collect());
-        }
-        planner.mark_sums(&mut layers);
-        let barriers = layers.iter().enumerate().filter(|(_, p)| p.layer.barrier().is_some()).map(|(i, _)| i);
-        let starts = std::iter::once(0).chain(barriers).collect();
+        let layers = planner.layers();
+        let run = if starts.len() > 1 { extent.samples } else { extent.run };
+        let cast = planner.cast(&layers, &starts);
+        let script = Script::of(&cast, &keeping, &planner.slots, Extent { run, ..extent });
         let trained =
             layers.iter().enumerate().flat_map(|(i, p)| p.layer.trained().into_iter().map(move |t| (i, t)));
         let mut trained: Vec<(usize, Trained)> = trained.collect();
         trained.sort_by_key(|(_, t)| t.range.start);
-        let Planner { slots, moved, reordered, .. } = planner;
-        Self { layers, slots, moved, starts, reordered, trained }
+        let reordered = planner.reordered();
+        let names = graph.nodes().iter().map(|n| n.name.clone()).collect();
+        let Planner { slots, moved, .. } = planner;
+        Self { layers, slots, moved, starts, script, names, reordered, trained }
     }
+}
+
+/// Where segments of layers start.
+fn starts(layers: &[Placed]) -> Vec<usize> {
+    let barriers = layers.iter().enumerate().filter(|(_, p)| p.layer.barrier().is_some()).map(|(i, _)| i);
+    std::iter::once(0).chain(barriers.filter(|&i| i > 0)).collect()
 }
 
 struct Planner<'a> {
@@ -106,9 +117,8 @@ struct Planner<'a> {
     /// Pieces of flat vectors, as they lie.
     pieces: Vec<Vec<Piece>>,
     slots: Vec<Option<Slot>>,
-    reordered: Vec<Reordered>,
-    /// Nodes read, by layer.
-    readers_done: Vec<Vec<usize>>,
+    /// Wanted nodes, as numbers.
+    wanted: Vec<usize>,
 }
 
 impl<'a> Planner<'a> {
@@ -125,8 +135,7 @@ impl<'a> Planner<'a> {
             after: vec![After::Nothing; count],
             pieces: vec![vec![]; count],
             slots: vec![None; count],
-            reordered: vec![],
-            readers_done: vec![],
+            wanted: purpose.wanted.iter().map(|n| n.0).collect(),
         };
         planner.find_living();
         planner.find_moved();
@@ -227,10 +236,39 @@ impl<'a> Planner<'a> {
                 border = [0, 1].map(|i| border[i].max(conv.padding[i]));
             }
         }
-        let linear = |n: &usize| matches!(self.node(*n).op, Op::Linear { .. });
-        let kept =
-            self.readers[node].iter().any(linear) || (0..=node).any(|n| self.last[n] == node && linear(&n));
-        Some(Slot { node, plane: Plane { dims: self.node(node).dims, border }, kept })
+        let plane = Plane { dims: self.node(node).dims, border };
+        Some(Slot { node, plane, kept: false, kept_grad: false })
+    }
+
+    /// All living layers, in order.
+    fn layers(&self) -> Vec<Placed> {
+        let first = (0..self.alive.len()).filter(|&n| self.alive[n] && !self.absorbed[n]);
+        let placed = first.enumerate().map(|(id, n)| {
+            let mut reads: Vec<usize> = self.node(n).inputs.iter().map(|i| i.0).collect();
+            reads.sort_unstable();
+            reads.dedup();
+            let costly = matches!(self.node(n).op, Op::Conv2d(_) | Op::Linear { .. } | Op::Dropout { .. });
+            Placed { layer: self.place(id, n), node: self.last[n], reads, costly, adds: vec![] }
+        });
+        let mut layers: Vec<Placed> = placed.collect();
+        self.mark_sums(&mut layers);
+        layers
+    }
+
+    fn cast<'b>(&'b self, layers: &'b [Placed], starts: &'b [usize]) -> Cast<'b> {
+        let logits = self.wanted.first().copied().filter(|_| self.purpose.loss);
+        let wanted = if self.purpose.loss { &[][..] } else { &self.wanted };
+        Cast { layers, starts, moved: &self.moved, logits, wanted }
+    }
+
+    /// The weights that follow another order of what they are multiplied with.
+    fn reordered(&self) -> Vec<Reordered> {
+        let linear = |n: &usize| self.alive[*n] && matches!(self.node(*n).op, Op::Linear { .. });
+        let of = |n: usize| {
+            let weight = self.graph.range(self.node(n), 0)?;
+            Reordered::of(weight, &self.pieces[self.node(n).inputs[0].0])
+        };
+        (0..self.alive.len()).filter(linear).filter_map(of).collect()
     }
 
     fn at(&self, node: NodeId) -> Slot {
@@ -238,7 +276,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The layer that starts at a node.
-    fn place(&mut self, id: usize, n: usize) -> Box<dyn Layer> {
+    fn place(&self, id: usize, n: usize) -> Box<dyn Layer> {
         let (node, output) = (self.node(n), self.at(NodeId(self.last[n])));
         let inputs: Vec<Slot> = node.inputs.iter().map(|&i| self.at(i)).collect();
         let input_grads: Vec<bool> = node.inputs.iter().map(|i| self.moved[i.0]).collect();
@@ -261,7 +299,6 @@ impl<'a> Planner<'a> {
             }
             Op::Linear { .. } => {
                 let (weight, bias) = (needed(0), range(1));
-                self.reordered.extend(Reordered::of(weight.clone(), &self.pieces[node.inputs[0].0]));
                 let relu = after == After::Relu;
                 Box::new(layer::Linear { input, output, weight, bias, trains, relu, input_grad })
             }
@@ -313,15 +350,10 @@ impl<'a> Planner<'a> {
 
     /// Marks, for each layer, the values it reads whose gradient a later layer begins.
     fn mark_sums(&self, layers: &mut [Placed]) {
-        for (i, placed) in layers.iter_mut().enumerate() {
-            let mut read = self.readers_done[i].clone();
-            read.sort_unstable();
-            read.dedup();
-            let later = |node: &usize| {
-                let after = self.readers_done.iter().enumerate().skip(i + 1);
-                after.into_iter().any(|(_, nodes)| nodes.contains(node))
-            };
-            placed.adds = read.into_iter().filter(|n| self.moved[*n]).filter(later).collect();
+        for i in 0..layers.len() {
+            let later = |node: &usize| layers[i + 1..].iter().any(|placed| placed.reads.contains(node));
+            let read = layers[i].reads.iter().copied().filter(|n| self.moved[*n]);
+            layers[i].adds = read.filter(later).collect();
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Steps of training.
+use super::desk::{Desks, end, lane};
 use super::plan::{Plan, Purpose};
+use super::report::{self, MemoryPlan};
+use super::script::Extent;
 use super::update::{Pull, Update};
-use super::{Fan, RUN, adding, backward, forward, lane, lanes, share};
+use super::{Fan, RUN, act, barrier, lanes, share};
 use crate::nn::data::Source;
 use crate::nn::graph::{Graph, NodeId};
-use crate::nn::layer::{Barrier, Lane, Pass};
+use crate::nn::layer::{Lane, Pass};
 use crate::nn::optim::Sgd;
 use crate::nn::{isa, loss};
 use crate::tensor::rng::Key;
@@ -39,6 +42,45 @@ pub(in crate::nn) struct Batch<'a> {
     pub share: f64,
 }
 
+/// What is trained, and how much of a batch at a time.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::nn) struct Setup<'a> {
+    /// Which of the graph's entries are trained.
+    pub trains: &'a [bool],
+    /// Whether dropout and batch statistics are on.
+    pub training: bool,
+    /// The most samples of a batch.
+    pub batch: usize,
+    /// The most samples of a lane that go through together; fewer take less memory and change no bit.
+    pub run: usize,
+}
+
+impl<'a> Setup<'a> {
+    /// Training with as many samples going through together as is best.
+    pub(in crate::nn) fn new(trains: &'a [bool], training: bool, batch: usize) -> Self {
+        Self { trains, training, batch: batch.max(1), run: RUN }
+    }
+
+    /// A smaller batch has fewer lanes: one lane alone must hold what is just too few for two.
+    fn extent(&self) -> Extent {
+        let samples = (1..=self.batch).map(|n| n.div_ceil(lanes(n))).max().unwrap_or(1);
+        Extent { samples, run: self.run.clamp(1, samples) }
+    }
+
+    fn plan(&self, graph: &Graph) -> Plan {
+        let &Self { trains, training, .. } = self;
+        let purpose = Purpose { trains, training, wanted: &graph.outputs()[..1], loss: true };
+        Plan::of(graph, purpose, self.extent())
+    }
+
+    /// The memory that training takes: known before any of it is taken.
+    pub(in crate::nn) fn memory(&self, graph: &Graph, threads: usize) -> MemoryPlan {
+        let (plan, lanes) = (self.plan(graph), lanes(self.batch));
+        let update = Update::floats(&plan, self.extent().samples);
+        report::training(&plan, graph.len(), update, (lanes, self.extent().samples), threads.min(lanes))
+    }
+}
+
 /// A network in training.
 #[derive(Debug)]
 pub(in crate::nn) struct Training {
@@ -48,7 +90,7 @@ pub(in crate::nn) struct Training {
     velocity: Vec<f32>,
     packed: Vec<Vec<f32>>,
     lanes: Vec<Lane>,
-    run: usize,
+    desks: Desks,
     update: Update,
     pull: Option<Pull>,
     sgd: Sgd,
@@ -56,29 +98,22 @@ pub(in crate::nn) struct Training {
 }
 
 impl Training {
-    /// Training of the entries in `trains` from `start`, in batches of at most `batch` samples. In evaluation mode
-    /// (`training` false) dropout and batch statistics are off.
-    pub(in crate::nn) fn new(
-        graph: &Graph,
-        start: &[f32],
-        (trains, training): (&[bool], bool),
-        sgd: Sgd,
-        batch: usize,
-        fan: Fan,
-    ) -> Self {
-        let plan = Plan::of(graph, Purpose { trains, training, wanted: graph.outputs() });
-        let (batch, params) = (batch.max(1), plan.to_engine(start));
-        let count = lanes(batch);
-        // A smaller batch has fewer lanes: one lane alone must hold what is just too few for two.
-        let most = (1..=batch).map(|n| n.div_ceil(lanes(n))).max().unwrap_or(1);
-        let run = if plan.has_barrier() { most } else { RUN.min(most) };
+    /// Training from `start`.
+    pub(in crate::nn) fn new(graph: &Graph, start: &[f32], setup: Setup<'_>, sgd: Sgd, fan: Fan) -> Self {
+        let plan = setup.plan(graph);
+        let (params, count) = (plan.to_engine(start), lanes(setup.batch));
+        let update = Update::of(&plan, setup.extent().samples);
+        let mut packed = vec![vec![]; plan.layers.len()];
+        plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
+        let mut desks = Desks::default();
+        desks.furnish(&plan, fan.threads().min(count));
         Self {
             logits: graph.outputs()[0],
-            velocity: vec![0.0; params.len()],
-            packed: vec![vec![]; plan.layers.len()],
-            lanes: (0..count).map(|_| lane(&plan, most, run)).collect(),
-            run,
-            update: Update::of(&plan),
+            velocity: vec![0.0; update.len()],
+            packed,
+            lanes: (0..count).map(|_| lane(&plan, setup.extent().samples)).collect(),
+            desks,
+            update,
             pull: None,
             sgd,
             fan,
@@ -97,9 +132,9 @@ impl Training {
         self.plan.has_barrier()
     }
 
-    /// The parameters as they are now.
-    pub(in crate::nn) fn params(&self) -> Vec<f32> {
-        self.plan.to_natural(self.params.clone())
+    /// The parameters at the end.
+    pub(in crate::nn) fn into_params(self) -> Vec<f32> {
+        self.plan.to_natural(self.params)
     }
 
     /// One step; returns the loss before it.
@@ -109,6 +144,7 @@ impl Training {
         let rule = (self.sgd, self.pull.as_ref());
         let pull =
             self.update.apply(self.fan, (plan, packed), lanes, rule, (&mut self.params, &mut self.velocity));
+        self.close(count);
         loss + pull
     }
 
@@ -116,7 +152,14 @@ impl Training {
     pub(in crate::nn) fn accumulate(&mut self, batch: &Batch<'_>, to: &mut [f32]) -> f64 {
         let (loss, count) = self.passes(batch);
         self.update.accumulate(&self.plan, &self.packed, &self.lanes[..count], to);
+        self.close(count);
         loss
+    }
+
+    /// Ends the lives of what was needed up to the update.
+    fn close(&mut self, count: usize) {
+        let last = self.plan.script.phases.last().expect("a script has phases");
+        self.lanes[..count].iter_mut().for_each(|lane| end(last, lane));
     }
 
     /// A gradient back in the parameters' own order.
@@ -134,42 +177,27 @@ impl Training {
             lane.samples = share(samples, count, i).len();
             lane.loss = 0.0;
         }
-        let last = self.plan.starts.len() - 1;
-        for segment in 0..last {
-            self.each(batch, count, |work, pass, lane| {
-                if segment == 0 {
-                    work.clear(lane);
-                }
-                forward(work.plan, work.plan.segment(segment), pass, lane);
-                work.barrier(segment + 1).collect(pass, lane);
-            });
-            let layer = self.plan.starts[segment + 1];
-            let (params, packed) = (&mut self.params, &mut self.packed[layer]);
-            barrier(&self.plan, segment + 1).meet(&self.lanes[..count], samples, params, packed);
-        }
-        self.each(batch, count, |work, pass, lane| work.turn(last, batch, pass, lane));
-        for segment in (0..last).rev() {
-            let layer = self.plan.starts[segment + 1];
-            let packed = &mut self.packed[layer];
-            barrier(&self.plan, segment + 1).meet_backward(
-                &self.lanes[..count],
-                samples,
-                &self.params,
-                packed,
-            );
-            self.each(batch, count, |work, pass, lane| {
-                let placed = &work.plan.layers[work.plan.starts[segment + 1]];
-                adding(placed, lane, |lane| work.barrier(segment + 1).finish_backward(pass, lane));
-                backward(work.plan, work.plan.segment(segment), pass, lane);
-            });
+        let turn = self.plan.starts.len() - 1;
+        for phase in 0..=2 * turn {
+            if phase > turn {
+                let layer = self.plan.starts[2 * turn - phase + 1];
+                let (lanes, packed) = (&self.lanes[..count], &mut self.packed[layer]);
+                barrier(&self.plan, layer).meet_backward(lanes, samples, &self.params, packed);
+            }
+            self.phase(batch, count, phase);
+            if phase < turn {
+                let layer = self.plan.starts[phase + 1];
+                let (lanes, packed) = (&self.lanes[..count], &mut self.packed[layer]);
+                barrier(&self.plan, layer).meet(lanes, samples, &mut self.params, packed);
+            }
         }
         (self.lanes[..count].iter().map(|lane| lane.loss).sum::<f64>() * batch.share, count)
     }
 
-    /// Calls `f` for each lane, with a pass over all of its samples.
-    fn each(&mut self, batch: &Batch<'_>, count: usize, f: impl Fn(&Work<'_>, &Pass<'_>, &mut Lane) + Sync) {
-        let work = Work { plan: &self.plan, logits: self.logits, run: self.run };
-        let (params, packed) = (&self.params[..], &self.packed[..]);
+    /// Lets each lane do its part of a phase.
+    fn phase(&mut self, batch: &Batch<'_>, count: usize, index: usize) {
+        let (plan, params, packed) = (&self.plan, &self.params[..], &self.packed[..]);
+        let (work, desks) = (Work { plan, logits: self.logits }, &self.desks);
         self.fan.each(&mut self.lanes[..count], &|i, lane| {
             let mine = share(batch.picks.len(), count, i);
             let pass = Pass {
@@ -183,50 +211,32 @@ impl Training {
                 conditioning: batch.conditioning,
                 dropout: batch.dropout,
             };
-            f(&work, &pass, lane);
+            desks.at(plan, lane, |lane| {
+                if index == 0 {
+                    clear(lane);
+                }
+                let loss = |pass: &Pass<'_>, lane: &mut Lane| work.loss(batch, pass, lane);
+                act(plan, &plan.script.phases[index], &pass, lane, &loss);
+            });
         });
     }
 }
 
-fn barrier(plan: &Plan, segment: usize) -> &dyn Barrier {
-    let layer = &plan.layers[plan.starts[segment]].layer;
-    layer.barrier().expect("a segment but the first starts with a barrier")
+/// Sets all sums to zero.
+fn clear(lane: &mut Lane) {
+    for own in &mut lane.own {
+        own.grad.fill(0.0);
+        own.sums.fill(0.0);
+    }
 }
 
 /// What lanes share.
 struct Work<'a> {
     plan: &'a Plan,
     logits: NodeId,
-    run: usize,
 }
 
 impl Work<'_> {
-    fn barrier(&self, segment: usize) -> &dyn Barrier {
-        barrier(self.plan, segment)
-    }
-
-    /// Sets all sums to zero.
-    fn clear(&self, lane: &mut Lane) {
-        for own in &mut lane.own {
-            own.grad.fill(0.0);
-            own.sums.fill(0.0);
-        }
-    }
-
-    /// The last segment forward, the loss, and the same segment backward: run by run if it is the only one.
-    fn turn(&self, segment: usize, batch: &Batch<'_>, pass: &Pass<'_>, lane: &mut Lane) {
-        if segment == 0 {
-            self.clear(lane);
-        }
-        let mut pass = pass.clone();
-        for start in (0..lane.samples).step_by(self.run.max(1)) {
-            pass.run = start..lane.samples.min(start + self.run);
-            forward(self.plan, self.plan.segment(segment), &pass, lane);
-            self.loss(batch, &pass, lane);
-            backward(self.plan, self.plan.segment(segment), &pass, lane);
-        }
-    }
-
     /// The loss of a run, and its gradient with respect to the logits.
     fn loss(&self, batch: &Batch<'_>, pass: &Pass<'_>, lane: &mut Lane) {
         let node = self.logits.0;
@@ -235,7 +245,7 @@ impl Work<'_> {
         for s in pass.run.clone() {
             let logits = &mut lane.values[node][slot.value(pass, s)];
             let place = slot.grad(pass, s);
-            let grad = if grads.is_empty() { &mut [][..] } else { &mut grads[place] };
+            let grad = if self.plan.moved[node] { &mut grads[place] } else { &mut [][..] };
             grad.fill(0.0);
             lane.loss += batch.targets.loss(pass.picks[s], logits, batch.share, grad);
         }

@@ -33,10 +33,32 @@ struct Span {
     pull: f64,
 }
 
+impl Span {
+    /// Numbers that are trained; between them there may be some that aren't.
+    fn trained(&self) -> usize {
+        self.blocks.iter().map(|b| b.range.len()).sum()
+    }
+
+    /// Floats of the largest block's gradient, and of the scratch that computing one takes.
+    fn floats(&self, plan: &Plan, samples: usize) -> (usize, usize) {
+        let grad = self.blocks.iter().map(|b| b.range.len()).max().unwrap_or(0);
+        let work = |b: &Block| plan.layers[b.layer].layer.own().grad.max(samples * b.rows.len());
+        (grad, self.blocks.iter().map(work).max().unwrap_or(0))
+    }
+}
+
 /// All trained parameters, cut into spans of blocks.
 #[derive(Debug)]
 pub(super) struct Update {
     spans: Vec<Span>,
+}
+
+/// A span with its weights and their velocity.
+#[derive(Default)]
+struct Part<'a> {
+    span: Option<&'a mut Span>,
+    w: &'a mut [f32],
+    v: &'a mut [f32],
 }
 
 /// A proximal term, in the engine's order.
@@ -55,7 +77,8 @@ impl Pull {
 }
 
 impl Update {
-    pub(super) fn of(plan: &Plan) -> Self {
+    /// `samples` are the most of a lane.
+    pub(super) fn of(plan: &Plan, samples: usize) -> Self {
         let blocks = blocks(plan);
         let total: usize = blocks.iter().map(|b| b.range.len()).sum();
         let mut spans: Vec<Span> = Vec::new();
@@ -71,9 +94,22 @@ impl Update {
             done += size;
         }
         for span in &mut spans {
-            span.grad = vec![0.0; span.blocks.iter().map(|b| b.range.len()).max().unwrap_or(0)];
+            let (grad, work) = span.floats(plan, samples);
+            (span.grad, span.work) = (vec![0.0; grad], Vec::with_capacity(work));
         }
         Self { spans }
+    }
+
+    /// How many numbers are trained.
+    pub(super) fn len(&self) -> usize {
+        self.spans.iter().map(Span::trained).sum()
+    }
+
+    /// Floats of a velocity and of the room for gradients.
+    pub(super) fn floats(plan: &Plan, samples: usize) -> (usize, usize) {
+        let update = Self::of(plan, samples);
+        let room = |span: &Span| span.grad.len() + span.work.capacity();
+        (update.len(), update.spans.iter().map(room).sum())
     }
 
     /// Takes a step; returns the value of the proximal term before it.
@@ -85,24 +121,26 @@ impl Update {
         (sgd, pull): (Sgd, Option<&Pull>),
         (params, velocity): (&mut [f32], &mut [f32]),
     ) -> f64 {
-        let mut parts = Vec::with_capacity(SPANS);
+        let mut parts: [Part<'_>; SPANS] = Default::default();
         let (mut w, mut v, mut at) = (params, velocity, 0);
-        for span in &mut self.spans {
-            let (gap, len) = (span.range.start - at, span.range.len());
+        for (part, span) in parts.iter_mut().zip(&mut self.spans) {
+            let gap = span.range.start - at;
             at = span.range.end;
-            let (mine, rest) = w[gap..].split_at_mut(len);
-            let (speed, slower) = v[gap..].split_at_mut(len);
+            let (mine, rest) = w[gap..].split_at_mut(span.range.len());
+            let (speed, slower) = v.split_at_mut(span.trained());
             (w, v) = (rest, slower);
-            parts.push((span, mine, speed));
+            *part = Part { span: Some(span), w: mine, v: speed };
         }
-        fan.each(&mut parts, &|_, (span, w, v)| {
+        fan.each(&mut parts, &|_, Part { span, w, v }| {
+            let Some(span) = span else { return };
             span.pull = 0.0;
-            let start = span.range.start;
+            let (start, mut done) = (span.range.start, 0);
             for block in &span.blocks {
                 let grad = &mut span.grad[..block.range.len()];
                 gradient(plan, packed, lanes, block, &mut span.work, grad);
-                let place = block.range.start - start..block.range.end - start;
-                let (w, v) = (&mut w[place.clone()], &mut v[place]);
+                let w = &mut w[block.range.start - start..block.range.end - start];
+                let v = &mut v[done..done + w.len()];
+                done += w.len();
                 if let Some(pull) = pull.filter(|pull| pull.holds(&block.range)) {
                     span.pull += loss::proximal(w, &pull.anchor[block.range.clone()], pull.mu, grad);
                 }

@@ -1,5 +1,5 @@
 //! Sum of two values of one shape.
-use super::{Lane, Layer, Pass, Slot, map_rows, map_rows_back};
+use super::{Lane, Layer, Pass, Recalls, Slot, map_grads, map_rows};
 use crate::nn::graph::Dims;
 
 pub(super) fn dims(inputs: &[Dims]) -> Option<Dims> {
@@ -16,6 +16,10 @@ pub(in crate::nn) struct Add {
 }
 
 impl Layer for Add {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: false, batch: false }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let [a, b] = self.inputs;
         map_rows(pass, lane, a, self.output, |x, y| y.copy_from_slice(x));
@@ -26,7 +30,7 @@ impl Layer for Add {
         // The sum of a value with itself has one input gradient: twice the output's.
         let factor = if self.inputs[0].node == self.inputs[1].node { 2.0 } else { 1.0 };
         for (input, _) in self.inputs.iter().zip(self.input_grads).filter(|(_, needed)| *needed) {
-            map_rows_back(pass, lane, *input, self.output, |_, _, dy, dx| {
+            map_grads(pass, lane, *input, self.output, |dy, dx| {
                 dx.iter_mut().zip(dy).for_each(|(dx, dy)| *dx = factor * dy);
             });
         }

@@ -1,6 +1,6 @@
 //! Average pooling: the mean of each window. What lies outside the input counts as zeros, or not at all.
 use super::max_pool::{outputs, pixels, windows};
-use super::{Lane, Layer, Pass, Plane, Slot};
+use super::{Lane, Layer, Pass, Plane, Recalls, Slot};
 use crate::nn::graph::{Dims, Window};
 
 pub(super) fn dims(window: &Window, input: Dims) -> Option<Dims> {
@@ -34,6 +34,10 @@ impl AvgPool {
 }
 
 impl Layer for AvgPool {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: false, batch: false }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let mut out = std::mem::take(&mut lane.values[self.output.node]);
         let (to, c) = (self.output.plane, self.output.plane.dims.channels);

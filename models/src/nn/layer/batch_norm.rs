@@ -3,7 +3,7 @@
 //! `z = γ (y − mean) / √(var + ε) + β`. In training over the whole batch, wherever its samples are: lanes meet once on the way
 //! forward (Σ y, Σ y²) and once on the way back (Σ g, Σ g·y). The biased variance normalises; the running variance takes the
 //! unbiased one, with momentum 0.1, as PyTorch. Where it is not trained, the running statistics normalise.
-use super::{After, Barrier, Lane, Layer, Own, OwnLen, Pass, Plane, Slot, Trained, Wanted};
+use super::{After, Barrier, Lane, Layer, Own, OwnLen, Pass, Plane, Recalls, Slot, Trained, Wanted};
 use crate::nn::graph::Dims;
 use crate::params::Role;
 use crate::tensor::kernel::{self as k, BnBackward, Isa, PoolRow};
@@ -151,10 +151,7 @@ impl BatchNorm {
         if from.dims.height % 2 == 1 {
             // Pooling has dropped the last row: its gradient is zero, that of the normalisation is not.
             let last = from.dims.height - 1;
-            let dy = &mut dy[to.row(last)];
-            dy.fill(0.0);
-            let no = dy.to_vec();
-            k::bn_backward(isa, &no, &y[from.row(last)], back, dy);
+            k::scale_shift(isa, &y[from.row(last)], back.slope, back.offset, &mut dy[to.row(last)]);
         }
     }
 
@@ -195,9 +192,19 @@ impl BatchNorm {
 }
 
 impl Layer for BatchNorm {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: true, output: false, batch: false }
+    }
+
     fn own(&self) -> OwnLen {
         let c = self.channels();
-        OwnLen { bytes: self.winners(), grad: 0, work: 2 * c, sums: 4 * c }
+        OwnLen {
+            bytes: self.winners(),
+            work: 2 * c,
+            sums: 4 * c,
+            packed: Coefficients::COUNT * c,
+            ..OwnLen::default()
+        }
     }
 
     fn prepare(&self, _: Isa, params: &[f32], packed: &mut Vec<f32>) {
@@ -258,7 +265,6 @@ impl Layer for BatchNorm {
 impl Barrier for BatchNorm {
     fn collect(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let Own { work, sums, .. } = &mut lane.own[self.id];
-        sums.fill(0.0);
         let plane = &self.input.plane;
         for s in pass.run.clone() {
             let y = &lane.values[self.input.node][self.input.value(pass, s)];

@@ -1,5 +1,5 @@
 //! Channels of values one after the other; vectors have channels of one pixel. So the client's statistics join the features.
-use super::{Lane, Layer, Pass, Slot};
+use super::{Lane, Layer, Pass, Recalls, Slot};
 use crate::nn::graph::Dims;
 
 pub(super) fn dims(inputs: &[Dims]) -> Option<Dims> {
@@ -30,6 +30,10 @@ impl Concat {
 }
 
 impl Layer for Concat {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: false, batch: false }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let mut out = std::mem::take(&mut lane.values[self.output.node]);
         let to = self.output.plane;

@@ -1,6 +1,6 @@
 //! Dropout: in training each number is dropped with probability p, the others are scaled by 1 / (1 − p). What is dropped depends on
 //! the key of the step, the layer and the sample's place in the batch: not on lanes or threads.
-use super::{Lane, Layer, OwnLen, Pass, Slot};
+use super::{Lane, Layer, OwnLen, Pass, Recalls, Slot};
 
 /// A dropout placed in a plan. Outside training there is none: the plan has a copy in its place.
 #[derive(Debug)]
@@ -26,6 +26,10 @@ impl Dropout {
 }
 
 impl Layer for Dropout {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: false, batch: false }
+    }
+
     fn own(&self) -> OwnLen {
         OwnLen { bytes: self.output.plane.dims.len(), ..OwnLen::default() }
     }

@@ -1,6 +1,6 @@
 //! A vector of all numbers of a plane. Readers that are linear layers get it pixel after pixel, as it lies in memory (their weights are reordered
 //! once per training instead); everyone else channel after channel.
-use super::{Lane, Layer, Pass, Slot};
+use super::{Lane, Layer, Pass, Recalls, Slot};
 
 /// A flattening placed in a plan.
 #[derive(Debug)]
@@ -27,6 +27,10 @@ impl Flatten {
 }
 
 impl Layer for Flatten {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: false, batch: false }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let mut out = std::mem::take(&mut lane.values[self.output.node]);
         for s in pass.run.clone() {

@@ -1,5 +1,5 @@
 //! Group normalisation: each sample's channels, in groups, to mean 0 and variance 1, then `γ x̂ + β` per channel.
-use super::{Lane, Layer, Own, OwnLen, Pass, Slot, Trained, Wanted, sum_lanes};
+use super::{Lane, Layer, Own, OwnLen, Pass, Recalls, Slot, Trained, Wanted, sum_lanes};
 use crate::nn::graph::Dims;
 use crate::params::Role;
 use crate::tensor::kernel::{self as k, BnBackward, Isa};
@@ -117,13 +117,17 @@ impl GroupNorm {
 }
 
 impl Layer for GroupNorm {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: true, output: false, batch: false }
+    }
+
     fn own(&self) -> OwnLen {
         let c = self.channels();
         OwnLen {
-            bytes: 0,
             grad: if self.trains == [false; 2] { 0 } else { 2 * c },
             work: 5 * c,
             sums: 2 * self.groups,
+            ..OwnLen::default()
         }
     }
 

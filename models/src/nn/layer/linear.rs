@@ -2,7 +2,7 @@
 //!
 //! The gradients of W and b are computed once over the whole batch, from inputs and output gradients that all lanes have kept, row
 //! by row of W: no lane needs a gradient buffer of the size of W.
-use super::{Lane, Layer, Pass, Slot, Trained, Wanted};
+use super::{Lane, Layer, Pass, Recalls, Slot, Trained, Wanted};
 use crate::nn::graph::Dims;
 use crate::params::Role;
 use crate::tensor::kernel::{self as k, Isa};
@@ -47,12 +47,16 @@ impl Linear {
 }
 
 impl Layer for Linear {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: self.relu, batch: self.trains != [false; 2] }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let mut out = std::mem::take(&mut lane.values[self.output.node]);
         let ((inputs, outputs), n) = (self.extents(), pass.run.len());
-        let x = &lane.values[self.input.node][self.input.run(pass)];
+        let x = &lane.values[self.input.node][self.input.run_values(pass)];
         let (w, b) = (&pass.params[self.weight.clone()], self.bias.clone().map(|b| &pass.params[b]));
-        let y = &mut out[self.output.run(pass)];
+        let y = &mut out[self.output.run_values(pass)];
         k::linear_forward(pass.isa, n, inputs, outputs, x, w, b, y);
         if self.relu {
             k::relu(pass.isa, y);
@@ -63,13 +67,13 @@ impl Layer for Linear {
     fn backward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let mut dx = std::mem::take(&mut lane.grads[self.input.node]);
         let ((inputs, outputs), n) = (self.extents(), pass.run.len());
-        let dy = &mut lane.grads[self.output.node][self.output.run(pass)];
+        let dy = &mut lane.grads[self.output.node][self.output.run_grads(pass)];
         if self.relu {
-            k::relu_backward(pass.isa, &lane.values[self.output.node][self.output.run(pass)], dy);
+            k::relu_backward(pass.isa, &lane.values[self.output.node][self.output.run_values(pass)], dy);
         }
         if self.input_grad {
             let w = &pass.params[self.weight.clone()];
-            k::linear_input_grad(pass.isa, n, inputs, outputs, dy, w, &mut dx[self.input.run(pass)]);
+            k::linear_input_grad(pass.isa, n, inputs, outputs, dy, w, &mut dx[self.input.run_grads(pass)]);
         }
         lane.grads[self.input.node] = dx;
     }

@@ -1,5 +1,5 @@
 //! Max pooling over any window, where it is not fused into the layer before. Of equal numbers the first wins.
-use super::{Lane, Layer, OwnLen, Pass, Plane, Slot};
+use super::{Lane, Layer, OwnLen, Pass, Plane, Recalls, Slot};
 use crate::nn::graph::{Dims, Window};
 
 /// A window of more than 256 pixels would not fit the byte that remembers the winner.
@@ -52,6 +52,10 @@ pub(in crate::nn) struct MaxPool {
 }
 
 impl Layer for MaxPool {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: false, batch: false }
+    }
+
     fn own(&self) -> OwnLen {
         OwnLen { bytes: self.output.plane.dims.len(), ..OwnLen::default() }
     }

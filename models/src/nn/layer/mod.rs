@@ -98,12 +98,20 @@ pub(super) enum After {
 /// One lane's buffers. A lane is a fixed share of a batch's samples, whatever the number of threads.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// Activations by node.
+    /// Activations by node; empty while they are not alive.
     pub values: Vec<Vec<f32>>,
-    /// Gradients by node.
+    /// Gradients by node; empty while they are not alive.
     pub grads: Vec<Vec<f32>>,
     /// What layers keep, by layer.
     pub own: Vec<Own>,
+    /// Memory of values and gradients that are kept, while they are not alive.
+    pub kept: Vec<Vec<f32>>,
+    /// Memory of the others, while someone works on this lane.
+    pub desk: Vec<Vec<f32>>,
+    /// Scratch that layers share, and that for sums of gradients, while someone works on this lane.
+    pub scratch: Vec<f32>,
+    /// See `scratch`.
+    pub spare: Vec<f32>,
     /// Samples in it.
     pub samples: usize,
     /// Sum of the losses of the lane's samples.
@@ -117,8 +125,10 @@ pub(super) struct Own {
     pub bytes: Vec<u8>,
     /// Sums of parameter gradients.
     pub grad: Vec<f32>,
-    /// Scratch; starts as zeros.
+    /// Scratch of this layer alone; starts as zeros.
     pub work: Vec<f32>,
+    /// Scratch that all layers share: whatever the last one left in it.
+    pub scratch: Vec<f32>,
     /// Sums per channel.
     pub sums: Vec<f64>,
 }
@@ -132,8 +142,12 @@ pub(super) struct OwnLen {
     pub grad: usize,
     /// Floats in all.
     pub work: usize,
+    /// Floats in all.
+    pub scratch: usize,
     /// Doubles in all.
     pub sums: usize,
+    /// Floats of packed weights and coefficients, once for all lanes.
+    pub packed: usize,
 }
 
 /// What a pass over a run of a lane's samples needs to know.
@@ -181,8 +195,24 @@ pub(super) struct Wanted<'a> {
     pub packed: &'a [f32],
 }
 
+/// Which values are still read when they have done their service on the way forward: all others' memory is used again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Recalls {
+    /// Whether the backward pass looks at what the layer read.
+    pub inputs: bool,
+    /// Whether the backward pass looks at the layer's value.
+    pub output: bool,
+    /// Whether [`Layer::gradient`] looks at what the layer read, and at the gradient of its value, of the whole batch.
+    pub batch: bool,
+}
+
 /// A layer placed in a plan.
 pub(super) trait Layer: Debug + Send + Sync {
+    /// What it looks at again after the forward pass. What it doesn't name is gone by then: an empty slice.
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: true, output: true, batch: false }
+    }
+
     /// What it keeps in a lane.
     fn own(&self) -> OwnLen {
         OwnLen::default()
@@ -274,6 +304,15 @@ fn map_rows_back(
         for (r, (dy, dx)) in dy.chunks_exact(len).zip(dx.chunks_exact_mut(len)).enumerate() {
             f(&x[input.plane.row(r)], &y[output.plane.row(r)], dy, dx);
         }
+    }
+    lane.grads[input.node] = dx;
+}
+
+/// Runs `f(dy, dx)` over all samples of a run: the backward pass of what needs no values for it.
+fn map_grads(pass: &Pass<'_>, lane: &mut Lane, input: Slot, output: Slot, f: impl Fn(&[f32], &mut [f32])) {
+    let mut dx = std::mem::take(&mut lane.grads[input.node]);
+    for s in pass.run.clone() {
+        f(&lane.grads[output.node][output.grad(pass, s)], &mut dx[input.grad(pass, s)]);
     }
     lane.grads[input.node] = dx;
 }

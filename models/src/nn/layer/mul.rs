@@ -1,5 +1,5 @@
 //! Product of two values number by number, or of a value with a gate that has one number per channel.
-use super::{Lane, Layer, Pass, Plane, Slot};
+use super::{Lane, Layer, Pass, Plane, Recalls, Slot};
 use crate::nn::graph::Dims;
 use std::ops::Range;
 
@@ -61,6 +61,10 @@ impl Mul {
 }
 
 impl Layer for Mul {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: true, output: false, batch: false }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let ([a, b], to) = (self.inputs, self.output.plane);
         let mut out = std::mem::take(&mut lane.values[self.output.node]);

@@ -1,5 +1,5 @@
 //! Zeros around a plane, where the sides differ: what a convolution's own padding can't say.
-use super::{Lane, Layer, Pass, Plane, Slot};
+use super::{Lane, Layer, Pass, Plane, Recalls, Slot};
 use crate::nn::graph::Dims;
 
 /// The widest side.
@@ -31,12 +31,16 @@ impl Pad {
 }
 
 impl Layer for Pad {
-    /// Writes what is inside only: buffers start as zeros.
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: false, batch: false }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let mut out = std::mem::take(&mut lane.values[self.output.node]);
         for s in pass.run.clone() {
             let x = &lane.values[self.input.node][self.input.value(pass, s)];
             let y = &mut out[self.output.value(pass, s)];
+            y.fill(0.0);
             self.rows(self.output.plane)
                 .for_each(|(row, to)| y[to].copy_from_slice(&x[self.input.plane.row(row)]));
         }

@@ -52,36 +52,46 @@ pub(in crate::nn) struct Slot {
     pub node: usize,
     /// One sample of its value.
     pub plane: Plane,
-    /// Whether all of the lane's samples are kept, or only those of the current run.
+    /// Whether the values of all of the lane's samples are kept, or only those of the current run.
     pub kept: bool,
+    /// The same of gradients.
+    pub kept_grad: bool,
 }
 
 impl Slot {
-    fn index(&self, pass: &Pass<'_>, sample: usize) -> usize {
-        if self.kept { sample } else { sample - pass.run.start }
-    }
-
     /// Place of a sample's value in the node's buffer.
     pub(in crate::nn) fn value(&self, pass: &Pass<'_>, sample: usize) -> Range<usize> {
-        let at = self.index(pass, sample) * self.plane.len();
-        at..at + self.plane.len()
+        place(self.kept, pass, sample..sample + 1, self.plane.len())
     }
 
     /// Place of a sample's gradient in the node's gradient buffer.
     pub(in crate::nn) fn grad(&self, pass: &Pass<'_>, sample: usize) -> Range<usize> {
-        self.bytes(pass, sample, self.plane.dims.len())
+        place(self.kept_grad, pass, sample..sample + 1, self.plane.dims.len())
     }
 
     /// Place of a sample's share of something with `len` items per sample.
     pub(in crate::nn) fn bytes(&self, pass: &Pass<'_>, sample: usize, len: usize) -> Range<usize> {
-        let at = self.index(pass, sample) * len;
-        at..at + len
+        place(self.kept_bytes(), pass, sample..sample + 1, len)
     }
 
-    /// The gradients of the whole run, for values without border.
-    pub(in crate::nn) fn run(&self, pass: &Pass<'_>) -> Range<usize> {
-        let len = self.plane.dims.len();
-        let first = self.index(pass, pass.run.start);
-        first * len..(first + pass.run.len()) * len
+    /// Whether such items of all of the lane's samples are kept.
+    pub(in crate::nn) fn kept_bytes(&self) -> bool {
+        self.kept || self.kept_grad
     }
+
+    /// The values of the whole run, where they have no border.
+    pub(in crate::nn) fn run_values(&self, pass: &Pass<'_>) -> Range<usize> {
+        place(self.kept, pass, pass.run.clone(), self.plane.len())
+    }
+
+    /// The gradients of the whole run.
+    pub(in crate::nn) fn run_grads(&self, pass: &Pass<'_>) -> Range<usize> {
+        place(self.kept_grad, pass, pass.run.clone(), self.plane.dims.len())
+    }
+}
+
+/// Place of some samples of the run in a buffer of `len` items per sample.
+fn place(kept: bool, pass: &Pass<'_>, samples: Range<usize>, len: usize) -> Range<usize> {
+    let first = if kept { 0 } else { pass.run.start };
+    (samples.start - first) * len..(samples.end - first) * len
 }

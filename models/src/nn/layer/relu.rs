@@ -1,5 +1,5 @@
 //! `max(x, 0)`, where it is not fused into the layer before.
-use super::{Lane, Layer, Pass, Slot, map_rows, map_rows_back};
+use super::{Lane, Layer, Pass, Recalls, Slot, map_grads, map_rows};
 use crate::tensor::kernel as k;
 
 /// A rectifier placed in a plan.
@@ -10,6 +10,10 @@ pub(in crate::nn) struct Relu {
 }
 
 impl Layer for Relu {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: true, batch: false }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         map_rows(pass, lane, self.input, self.output, |x, y| {
             y.copy_from_slice(x);
@@ -18,9 +22,13 @@ impl Layer for Relu {
     }
 
     fn backward(&self, pass: &Pass<'_>, lane: &mut Lane) {
-        map_rows_back(pass, lane, self.input, self.output, |_, y, dy, dx| {
-            dx.copy_from_slice(dy);
-            k::relu_backward(pass.isa, y, dx);
-        });
+        map_grads(pass, lane, self.input, self.output, |dy, dx| dx.copy_from_slice(dy));
+        let Lane { values, grads, .. } = lane;
+        let (plane, len) = (&self.output.plane, self.output.plane.row_len());
+        for s in pass.run.clone() {
+            let y = &values[self.output.node][self.output.value(pass, s)];
+            let dx = grads[self.input.node][self.input.grad(pass, s)].chunks_exact_mut(len);
+            dx.enumerate().for_each(|(r, dx)| k::relu_backward(pass.isa, &y[plane.row(r)], dx));
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Product with a constant.
-use super::{Lane, Layer, Pass, Slot, map_rows, map_rows_back};
+use super::{Lane, Layer, Pass, Recalls, Slot, map_grads, map_rows};
 
 /// A factor placed in a plan.
 #[derive(Debug)]
@@ -10,6 +10,10 @@ pub(in crate::nn) struct Scale {
 }
 
 impl Layer for Scale {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: false, output: false, batch: false }
+    }
+
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         map_rows(pass, lane, self.input, self.output, |x, y| {
             y.iter_mut().zip(x).for_each(|(y, x)| *y = self.factor * x);
@@ -17,7 +21,7 @@ impl Layer for Scale {
     }
 
     fn backward(&self, pass: &Pass<'_>, lane: &mut Lane) {
-        map_rows_back(pass, lane, self.input, self.output, |_, _, dy, dx| {
+        map_grads(pass, lane, self.input, self.output, |dy, dx| {
             dx.iter_mut().zip(dy).for_each(|(dx, dy)| *dx = self.factor * dy);
         });
     }

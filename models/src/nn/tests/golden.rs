@@ -100,7 +100,7 @@ fn replay(name: &str, arch: &str) {
     let trains: Vec<bool> = graph.entries().iter().map(|e| e.role == Role::Trainable).collect();
     // The trace of this network has no dropout: in evaluation mode ours has none either.
     let training = arch != "kdhcnn";
-    let mut net = Training::new(&graph, &start, (&trains, training), sgd, 8, Fan::Inline);
+    let mut net = Training::new(&graph, &start, Setup::new(&trains, training, 8), sgd, Fan::Inline);
     if golden.get("mu").is_some() {
         net.pull(&start, field("mu"), graph.entries().iter().map(|e| e.range.clone()).collect());
     }
@@ -117,7 +117,7 @@ fn replay(name: &str, arch: &str) {
         });
         if step == 0 && golden.get("mu").is_none() && golden.get("l2").is_none() {
             let mut gradient = vec![0.0; graph.len()];
-            let mut fresh = Training::new(&graph, &start, (&trains, training), sgd, 8, Fan::Inline);
+            let mut fresh = Training::new(&graph, &start, Setup::new(&trains, training, 8), sgd, Fan::Inline);
             fresh.accumulate(&batch, &mut gradient);
             compare(
                 &format!("{name}, gradient"),
@@ -129,7 +129,7 @@ fn replay(name: &str, arch: &str) {
         }
         close(&format!("{name}, loss of step {step}"), net.step(&batch), expected, 1e-4);
     }
-    let end = net.params();
+    let end = net.into_params();
     compare(&format!("{name}, end"), &graph, &end, &golden["f64"]["final"], 1e-4);
     let last = samples(&graph, classes, base, 20);
     let logits = graph.run(&end, &last.inputs, &last.conditioning).unwrap().remove(0);

@@ -15,7 +15,7 @@ fn check(what: &str, graph: &Graph, training: bool) {
     }
     let trains: Vec<bool> = graph.entries().iter().map(|e| e.role == Role::Trainable).collect();
     let run = |params: &[f32]| {
-        let mut training = Training::new(graph, params, (&trains, training), SGD, 10, Fan::Inline);
+        let mut training = Training::new(graph, params, Setup::new(&trains, training, 10), SGD, Fan::Inline);
         let mut gradient = vec![0.0; params.len()];
         let loss = training.accumulate(&samples.batch(), &mut gradient);
         (loss, training.natural(gradient))
@@ -247,9 +247,10 @@ fn what_is_frozen_keeps_its_bits_and_what_is_below_is_evaluated() {
     for from in ["conv3", "fc1", "head"] {
         let first = spec.entries().iter().position(|e| e.name.starts_with(from)).unwrap();
         let trains: Vec<bool> = (0..spec.entries().len()).map(|i| i >= first).collect();
-        let mut training = Training::new(&graph, start.values(), (&trains, true), SGD, 12, Fan::Inline);
+        let mut training =
+            Training::new(&graph, start.values(), Setup::new(&trains, true, 12), SGD, Fan::Inline);
         training.step(&samples.batch());
-        let end = training.params();
+        let end = training.into_params();
         for (i, entry) in spec.entries().iter().enumerate() {
             let same = start.values()[entry.range.clone()] == end[entry.range.clone()];
             // A bias before a norm has no gradient but for rounding.

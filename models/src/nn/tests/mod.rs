@@ -5,7 +5,7 @@ mod heads;
 mod threads;
 
 use super::data::Source;
-use super::engine::{Batch, Fan, Targets, Training};
+use super::engine::{Batch, Fan, Setup, Targets, Training};
 use super::optim::Sgd;
 use super::*;
 use crate::params::{ModelCard, Preprocessing};

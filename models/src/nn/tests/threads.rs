@@ -77,7 +77,7 @@ fn a_lane_of_many_runs_is_a_lane_of_one() {
     let (start, trains) = (init(&graph, &spec, 1), vec![true; graph.entries().len()]);
     let gradient = |picks: &[usize]| {
         let mut training =
-            Training::new(&graph, start.values(), (&trains, true), SGD, picks.len(), Fan::Inline);
+            Training::new(&graph, start.values(), Setup::new(&trains, true, picks.len()), SGD, Fan::Inline);
         let mut sum = vec![0.0; graph.len()];
         let batch = Batch { picks, share: 1.0, ..samples.batch() };
         let loss = training.accumulate(&batch, &mut sum);

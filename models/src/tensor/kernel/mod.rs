@@ -34,6 +34,8 @@ mod table;
 #[expect(unsafe_code, reason = "reads rows through pointers, within bounds that `Tile::fits` has checked")]
 mod tile;
 
+#[expect(unsafe_code, reason = "runs vector instructions, which need the detected CPU")]
+mod peak;
 #[expect(unsafe_code, reason = "implements the vector trait, whose loads and stores take pointers")]
 mod portable;
 #[expect(unsafe_code, reason = "declares the vector trait, whose loads and stores take pointers")]
@@ -59,6 +61,7 @@ pub use pack::{
     pack_conv, pack_conv_flipped, pack_winograd, pack_winograd_flipped, packed_flipped_len, packed_len,
     unpack_weight_grad,
 };
+pub use peak::multiply_adds;
 pub use pointwise::{SgdStep, axpy, relu, relu_backward, sgd_momentum};
 pub use pool::{POOL_CUT, PoolRow, bn_relu_max_pool2, bn_unpool2, relu_max_pool2, unpool2};
 pub use sums::{add_channels, channel_sums, grad_sums, pool_channel_sums, pool_grad_sums, relu_grad_sums};

@@ -11,8 +11,9 @@ use dilated::Dilated;
 use direct::Direct;
 use winograd::Winograd;
 
-use super::{After, Lane, Layer, Own, OwnLen, Pass, Plane, Slot, Trained, Wanted, sum_lanes};
+use super::{After, Lane, Layer, Own, OwnLen, Pass, Plane, Recalls, Slot, Trained, Wanted, sum_lanes};
 use crate::nn::graph::{Conv2d, Dims};
+use crate::nn::isa;
 use crate::params::Role;
 use crate::tensor::kernel::{self as k, Isa, PoolRow};
 use std::ops::Range;
@@ -233,19 +234,29 @@ impl Conv {
         if self.after == After::ReluPool { self.output.plane.dims.len() } else { 0 }
     }
 
-    fn trains(&self) -> bool {
-        self.params.trains[0] || self.params.trains[1]
+    fn weight_sums(&self) -> usize {
+        if self.params.trains[0] { self.product.sums() } else { 0 }
+    }
+
+    fn bias_sums(&self) -> usize {
+        if self.params.trains[1] { self.dy.dims.channels } else { 0 }
     }
 }
 
 impl Layer for Conv {
+    fn recalls(&self) -> Recalls {
+        Recalls { inputs: self.params.trains[0], output: self.after == After::Relu, batch: false }
+    }
+
     fn own(&self) -> OwnLen {
-        let backward = if self.trains() || self.input_grad { self.dy.len() } else { 0 };
+        let backward = if self.params.trains != [false; 2] || self.input_grad { self.dy.len() } else { 0 };
         OwnLen {
             bytes: self.winners(),
-            grad: if self.trains() { self.product.sums() + self.dy.dims.channels } else { 0 },
-            work: self.band_len() + self.product.work() + backward,
+            grad: self.weight_sums() + self.bias_sums(),
+            work: backward,
+            scratch: self.band_len() + self.product.work(),
             sums: 0,
+            packed: self.product.packed(isa()),
         }
     }
 
@@ -256,15 +267,15 @@ impl Layer for Conv {
 
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let mut out = std::mem::take(&mut lane.values[self.output.node]);
-        let Own { bytes, work, .. } = &mut lane.own[self.id];
+        let Own { bytes, scratch, .. } = &mut lane.own[self.id];
         for s in pass.run.clone() {
             let x = &lane.values[self.input.node][self.input.value(pass, s)];
             let out = &mut out[self.output.value(pass, s)];
             if self.after == After::ReluPool {
                 let winners = &mut bytes[self.output.bytes(pass, s, self.winners())];
-                self.forward_pooled(pass, x, out, winners, work);
+                self.forward_pooled(pass, x, out, winners, scratch);
             } else {
-                self.forward_sample(pass, x, out, work);
+                self.forward_sample(pass, x, out, scratch);
             }
         }
         lane.values[self.output.node] = out;
@@ -272,13 +283,14 @@ impl Layer for Conv {
 
     fn backward(&self, pass: &Pass<'_>, lane: &mut Lane) {
         let mut dx = std::mem::take(&mut lane.grads[self.input.node]);
-        let Own { bytes, work, grad, .. } = &mut lane.own[self.id];
-        // The gradient plane lies last, where the forward pass does not write: its border stays zero.
-        let (work, dy) = work.split_at_mut(self.band_len() + self.product.work());
-        let weights = grad.len().min(self.product.sums());
-        let (weight_grad, bias_grad) = grad.split_at_mut(weights);
+        // The gradient plane's border is never written: it stays zero.
+        let Own { bytes, work: dy, scratch: work, grad, .. } = &mut lane.own[self.id];
+        let (weight_grad, bias_grad) = grad.split_at_mut(self.weight_sums());
         for s in pass.run.clone() {
-            let y = &lane.values[self.output.node][self.output.value(pass, s)];
+            let y = match self.after {
+                After::Relu => &lane.values[self.output.node][self.output.value(pass, s)],
+                _ => &[],
+            };
             let g = &lane.grads[self.output.node][self.output.grad(pass, s)];
             let winners = &bytes[self.output.bytes(pass, s, self.winners())];
             self.result_grad(pass, y, g, winners, (&mut *dy, &mut *bias_grad));
@@ -302,7 +314,7 @@ impl Layer for Conv {
     }
 
     fn gradient(&self, _: Isa, wanted: &Wanted<'_>, lanes: &[Lane], work: &mut Vec<f32>, out: &mut [f32]) {
-        let all = self.product.sums();
+        let all = self.weight_sums();
         if wanted.which == 1 {
             return sum_lanes(lanes, self.id, all..all + self.dy.dims.channels, out);
         }
