@@ -104,6 +104,11 @@ impl LocalTrainer {
         self
     }
 
+    /// Bytes of features that it remembers now.
+    pub fn remembered(&self) -> usize {
+        self.cache.as_ref().map_or(0, FeatureCache::bytes)
+    }
+
     /// The network.
     pub fn graph(&self) -> &Arc<Graph> {
         self.extractor.graph()

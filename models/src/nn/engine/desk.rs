@@ -135,3 +135,22 @@ impl Plan {
         self.layers.iter().map(|placed| of(&placed.adds)).max().unwrap_or(0) * self.longest_run()
     }
 }
+
+/// Fills all memory whose content no one may rely on with numbers that spread.
+#[cfg(test)]
+pub(super) fn poison(plan: &Plan, lanes: &mut [Lane], desks: &mut Desks) {
+    let bordered = |buffer: Buffer| matches!(buffer, Buffer::Value(node) if plan.slots[node].is_some_and(|s| s.plane.border != [0, 0]));
+    let desks = desks.0.get_mut().unwrap();
+    for life in plan.script.lives.iter().filter(|life| !bordered(life.buffer)) {
+        for lane in lanes.iter_mut().filter(|_| life.kept) {
+            lane.kept[life.place].fill(f32::NAN);
+        }
+        for desk in desks.iter_mut().filter(|_| !life.kept) {
+            desk.buffers[life.place].fill(f32::NAN);
+        }
+    }
+    for desk in desks {
+        desk.scratch.fill(f32::NAN);
+        desk.spare.fill(f32::NAN);
+    }
+}

@@ -156,6 +156,12 @@ impl Training {
         loss
     }
 
+    /// Fills all memory whose content no one may rely on with numbers that spread.
+    #[cfg(test)]
+    pub(in crate::nn) fn poison(&mut self) {
+        super::desk::poison(&self.plan, &mut self.lanes, &mut self.desks);
+    }
+
     /// Ends the lives of what was needed up to the update.
     fn close(&mut self, count: usize) {
         let last = self.plan.script.phases.last().expect("a script has phases");

@@ -2,6 +2,7 @@
 mod golden;
 mod gradients;
 mod heads;
+mod memory;
 mod threads;
 
 use super::data::Source;

@@ -1,0 +1,110 @@
+//! What training takes, counted by the allocator of this very process: as much as was planned, nothing in a step, never more.
+use models::nn::bench::BenchPlan;
+use models::params::UpdateMode;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System;
+use std::sync::{Mutex, MutexGuard};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Counts are of the whole process: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn pool(threads: usize) -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+}
+
+fn plan(arch: &str, batch: usize, mode: &str) -> BenchPlan {
+    BenchPlan::new(arch, batch, mode.parse().unwrap(), None).unwrap()
+}
+
+#[test]
+fn a_step_allocates_nothing_and_training_takes_what_was_planned() {
+    let _alone = alone();
+    for (arch, mode) in [
+        ("cc28", "full"),
+        ("cc28", "bias"),
+        ("cc28", "head"),
+        ("cc32", "full"),
+        ("cc32", "last:3"),
+        ("cc32-gn", "full"),
+        ("kdhcnn", "full"),
+        ("har1d", "full"),
+        ("mlp", "full"),
+    ] {
+        for threads in [1, 2] {
+            let (plan, what) = (plan(arch, 32, mode), format!("{arch}, {mode}, {threads} threads"));
+            pool(threads).install(|| {
+                // The pool's own bookkeeping comes with its first work.
+                rayon::join(|| (), || ());
+                let taken = Region::new(ALLOCATOR);
+                let mut net = plan.start(threads);
+                let taken = taken.change();
+                let live = taken.bytes_allocated - taken.bytes_deallocated;
+                let planned = plan.memory(threads).bytes;
+                let apart = live.abs_diff(planned);
+                assert!(apart < planned / 50 + (32 << 10), "{what}: {live} bytes live, {planned} planned");
+                let region = Region::new(ALLOCATOR);
+                (0..3).for_each(|_| assert!(net.step().is_finite()));
+                let during = region.change();
+                assert_eq!((during.allocations, during.reallocations), (0, 0), "{what}: {during:?}");
+            });
+        }
+    }
+}
+
+/// Resident pages of this process, in KiB.
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find(|l| l.starts_with("VmRSS:"))?.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[test]
+fn resident_memory_is_flat_over_ten_thousand_steps() {
+    let _alone = alone();
+    pool(2).install(|| {
+        let mut net = plan("mlp", 16, "full").start(2);
+        (0..100).for_each(|_| assert!(net.step().is_finite()));
+        let before = resident();
+        (0..10_000).for_each(|_| assert!(net.step().is_finite()));
+        let grown = resident().zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
+        assert!(grown <= 128, "{grown} KiB more after ten thousand steps");
+    });
+}
+
+#[test]
+fn modes_that_train_less_take_less() {
+    let bytes = |mode: &str| plan("cc28", 64, mode).memory(2).bytes;
+    let (full, last, bias, head) = (bytes("full"), bytes("last:2"), bytes("bias"), bytes("head"));
+    assert!(head < last && last < full && bias < full, "{full} {last} {bias} {head}");
+    let covered = |mode: &str| plan("cc28", 64, mode).update_bytes();
+    assert_eq!(covered("full"), 4 * 420_352);
+    assert_eq!(covered("last:2"), 4 * (3136 * 128 + 128));
+    assert_eq!(covered("bias"), 4 * (32 + 64 + 128));
+    assert_eq!(covered("head"), 0);
+    assert_eq!(plan("cc28", 64, "last:1").trained(), 1290);
+}
+
+#[test]
+fn the_plan_stops_below_the_lowest_trained_layer() {
+    let gradients = |mode: &str| {
+        let memory = plan("cc28", 64, mode).memory(1);
+        let gradients = memory.buffers.into_iter().map(|b| b.what).filter(|w| w.starts_with("gradient "));
+        gradients.collect::<Vec<_>>()
+    };
+    assert_eq!(gradients("head").len(), 1, "{:?}", gradients("head"));
+    assert_eq!(gradients("last:2").len(), 2, "{:?}", gradients("last:2"));
+    assert!(gradients("last:3").len() > 2 && gradients("full").len() > gradients("last:3").len());
+}
+
+#[test]
+fn smaller_micro_batches_take_less_and_all_fit_their_bounds() {
+    let bytes = |run| BenchPlan::new("cc32-gn", 64, UpdateMode::Full, Some(run)).unwrap().memory(2).bytes;
+    assert!(bytes(1) < bytes(4) && bytes(4) <= bytes(16));
+    let mib = |arch: &str| plan(arch, 64, "full").memory(2).bytes >> 20;
+    assert!(mib("cc28") < 16 && mib("cc32") < 72 && mib("cc32-gn") < 36);
+}
