@@ -7,15 +7,15 @@ impl<S: Scope> Values<S> {
     /// `self − base`: what training changed.
     #[must_use]
     pub fn minus(&self, base: &Self) -> Delta<S> {
-        let values = self.values.iter().zip(&base.values).map(|(a, b)| a - b).collect();
-        Delta(Self { spec: Arc::clone(&self.spec), values, scope: PhantomData })
+        let values = self.values().iter().zip(base.values()).map(|(a, b)| a - b).collect();
+        Delta(Self::of(Arc::clone(&self.spec), values))
     }
 
     /// `self + scale · delta`; at scale 1 exactly the sum.
     #[must_use]
     pub fn plus(&self, delta: &Delta<S>, scale: f32) -> Self {
-        let values = self.values.iter().zip(delta.values()).map(|(a, d)| a + scale * d).collect();
-        Self { spec: Arc::clone(&self.spec), values, scope: PhantomData }
+        let values = self.values().iter().zip(delta.values()).map(|(a, d)| a + scale * d).collect();
+        Self::of(Arc::clone(&self.spec), values)
     }
 
     /// `g + (1−a)·(m−g)` with `g = self`: at a = 1 exactly `self`. Reductions between methods rest on this form.
@@ -34,14 +34,14 @@ impl<S: Scope> Values<S> {
     #[must_use]
     pub fn mixed_with(&self, other: &Self, own_share: f32) -> Self {
         let values =
-            self.values.iter().zip(&other.values).map(|(g, m)| g + (1.0 - own_share) * (m - g)).collect();
-        Self { spec: Arc::clone(&self.spec), values, scope: PhantomData }
+            self.values().iter().zip(other.values()).map(|(g, m)| g + (1.0 - own_share) * (m - g)).collect();
+        Self::of(Arc::clone(&self.spec), values)
     }
 
     /// Euclidean distance, accumulated in `f64`.
     pub fn distance(&self, other: &Self) -> f64 {
         let sum: f64 =
-            self.values.iter().zip(&other.values).map(|(a, b)| f64::from(a - b) * f64::from(a - b)).sum();
+            self.values().iter().zip(other.values()).map(|(a, b)| f64::from(a - b) * f64::from(a - b)).sum();
         libm::sqrt(sum)
     }
 }
@@ -104,6 +104,6 @@ impl<S: Scope> Accumulator<S> {
         }
         let scale = 1.0 / (self.weight as f64 * Self::UNIT);
         let values = self.sums.iter().map(|&s| (s as f64 * scale) as f32).collect();
-        Some(Delta(Values { spec: Arc::clone(&like.spec), values, scope: PhantomData }))
+        Some(Delta(Values::of(Arc::clone(&like.spec), values)))
     }
 }

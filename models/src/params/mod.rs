@@ -54,11 +54,12 @@ impl Scope for HeadScope {
     }
 }
 
-/// Values of one scope of a model.
+/// Values of one scope of a model. Copies share their memory until one of them is changed; so do a model and its backbone.
 #[derive(Clone)]
 pub struct Values<S: Scope> {
     spec: Arc<ModelSpec>,
-    values: Vec<f32>,
+    /// The scope's values, and in a backbone perhaps those of the head after them.
+    shared: Arc<Vec<f32>>,
     scope: PhantomData<S>,
 }
 
@@ -75,14 +76,14 @@ pub struct Delta<S: Scope>(pub(crate) Values<S>);
 
 impl<S: Scope> PartialEq for Values<S> {
     fn eq(&self, other: &Self) -> bool {
-        self.spec.hash() == other.spec.hash() && self.values == other.values
+        self.spec.hash() == other.spec.hash() && self.values() == other.values()
     }
 }
 
 impl<S: Scope> Debug for Values<S> {
     /// Never prints the values: they may be private.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}({} values of {})", S::NAME, self.values.len(), self.spec.card().arch)
+        write!(f, "{}({} values of {})", S::NAME, self.values().len(), self.spec.card().arch)
     }
 }
 
@@ -99,13 +100,18 @@ impl<S: Scope> Values<S> {
         if let Some(at) = values.iter().position(|v| !v.is_finite()) {
             return Err(SpecError::NotFinite { entry: spec.entry_at(range.start + at).name.clone() });
         }
-        Ok(Self { spec, values, scope: PhantomData })
+        Ok(Self::of(spec, values))
+    }
+
+    /// `values` are as many as the scope has.
+    fn of(spec: Arc<ModelSpec>, values: Vec<f32>) -> Self {
+        Self { spec, shared: Arc::new(values), scope: PhantomData }
     }
 
     /// All zero.
     pub fn zeros(spec: &Arc<ModelSpec>) -> Self {
         let len = S::range(spec).len();
-        Self { spec: Arc::clone(spec), values: vec![0.0; len], scope: PhantomData }
+        Self::of(Arc::clone(spec), vec![0.0; len])
     }
 
     /// The table of contents.
@@ -115,17 +121,23 @@ impl<S: Scope> Values<S> {
 
     /// The flat values.
     pub fn values(&self) -> &[f32] {
-        &self.values
+        &self.shared[..S::range(&self.spec).len()]
     }
 
     /// The flat values, to change. They must stay finite.
     pub fn values_mut(&mut self) -> &mut [f32] {
-        &mut self.values
+        if self.shared.len() > self.values().len() || Arc::get_mut(&mut self.shared).is_none() {
+            self.shared = Arc::new(self.values().to_vec());
+        }
+        Arc::get_mut(&mut self.shared).expect("what is shared has just been copied")
     }
 
     /// The values alone.
     pub fn into_values(self) -> Vec<f32> {
-        self.values
+        let len = self.values().len();
+        let mut values = Arc::unwrap_or_clone(self.shared);
+        values.truncate(len);
+        values
     }
 
     /// The values of one entry, if it lies in this scope.
@@ -133,7 +145,7 @@ impl<S: Scope> Values<S> {
         let scope = S::range(&self.spec);
         let range = &self.spec.entry(name)?.range;
         (range.start >= scope.start && range.end <= scope.end)
-            .then(|| &self.values[range.start - scope.start..range.end - scope.start])
+            .then(|| &self.values()[range.start - scope.start..range.end - scope.start])
     }
 }
 
@@ -141,21 +153,19 @@ impl Params {
     /// Puts the two parts together.
     pub fn join(backbone: &Backbone, head: &Head) -> Self {
         let mut values = Vec::with_capacity(backbone.spec.len());
-        values.extend_from_slice(&backbone.values);
-        values.extend_from_slice(&head.values);
-        Self { spec: Arc::clone(&backbone.spec), values, scope: PhantomData }
+        values.extend_from_slice(backbone.values());
+        values.extend_from_slice(head.values());
+        Self::of(Arc::clone(&backbone.spec), values)
     }
 
-    /// A copy of the backbone.
+    /// The backbone; it shares this model's memory.
     pub fn backbone(&self) -> Backbone {
-        let values = self.values[..self.spec.backbone_len()].to_vec();
-        Values { spec: Arc::clone(&self.spec), values, scope: PhantomData }
+        Values { spec: Arc::clone(&self.spec), shared: Arc::clone(&self.shared), scope: PhantomData }
     }
 
     /// A copy of the head.
     pub fn head(&self) -> Head {
-        let values = self.values[self.spec.backbone_len()..].to_vec();
-        Values { spec: Arc::clone(&self.spec), values, scope: PhantomData }
+        Values::of(Arc::clone(&self.spec), self.values()[self.spec.backbone_len()..].to_vec())
     }
 }
 
@@ -170,7 +180,7 @@ impl<S: Scope> Delta<S> {
 
     /// The flat values.
     pub fn values(&self) -> &[f32] {
-        &self.0.values
+        self.0.values()
     }
 
     /// The table of contents.

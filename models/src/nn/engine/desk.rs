@@ -84,7 +84,7 @@ pub(super) fn lane(plan: &Plan, samples: usize) -> Lane {
     Lane {
         values: none(),
         grads: none(),
-        kept: plan.script.lane.iter().map(|&len| vec![0.0; len]).collect(),
+        kept: plan.script.lane.iter().map(|&len| vec![0.0; samples * len]).collect(),
         own: own.collect(),
         ..Lane::default()
     }

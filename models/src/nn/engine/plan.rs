@@ -1,4 +1,5 @@
 //! From a graph to layers in place: which values there are, with which borders, what is fused, what is trained.
+use super::RUN;
 use super::order::Reordered;
 use super::script::{Cast, Extent, Keeping, Script};
 use crate::nn::graph::{Graph, Node, NodeId, Op, Window};
@@ -81,9 +82,9 @@ impl Plan {
             (slot.kept, slot.kept_grad) = (keeping.values[slot.node], keeping.grads[slot.node]);
         }
         let layers = planner.layers();
-        let run = if starts.len() > 1 { extent.samples } else { extent.run };
+        let run = if starts.len() > 1 && extent.run >= RUN { extent.samples } else { extent.run };
         let cast = planner.cast(&layers, &starts);
-        let script = Script::of(&cast, &keeping, &planner.slots, Extent { run, ..extent });
+        let script = Script::of(&cast, &keeping, &planner.slots, run);
         let trained =
             layers.iter().enumerate().flat_map(|(i, p)| p.layer.trained().into_iter().map(move |t| (i, t)));
         let mut trained: Vec<(usize, Trained)> = trained.collect();

@@ -76,7 +76,7 @@ pub(super) struct Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub buffer: Buffer,
-    /// Floats.
+    /// Floats; of one sample if it is kept.
     pub len: usize,
     /// Whether it belongs to a lane rather than to a desk.
     pub kept: bool,
@@ -90,8 +90,9 @@ pub(super) struct Life {
 pub(super) struct Script {
     /// The last one has no moves: it is the time in which lanes' sums become a new model, or answers are read.
     pub phases: Vec<Phase>,
-    /// Floats of each place of a lane, and of a desk.
+    /// Floats of each place of a lane, for one sample.
     pub lane: Vec<usize>,
+    /// Floats of each place of a desk.
     pub desk: Vec<usize>,
     pub lives: Vec<Life>,
 }
@@ -131,7 +132,9 @@ impl Cast<'_> {
     fn recalls(&self, layer: usize) -> Recalls {
         let Placed { layer, .. } = &self.layers[layer];
         let recalls = layer.recalls();
-        Recalls { output: recalls.output || layer.own().bytes > 0, ..recalls }
+        // What comes with a value, like the winners of a pooling, comes again with it; lanes that meet keep it anyway.
+        let more = layer.own().bytes > 0 && layer.barrier().is_none();
+        Recalls { output: recalls.output || more, ..recalls }
     }
 
     /// Phases in order, without what is computed again.
@@ -269,10 +272,11 @@ pub(super) struct Extent {
 /// Floats of a run on a desk that stay in a core's own cache, where a phase only passes by.
 const PASSING: usize = 128 << 10;
 /// The same of the phase that turns around, whose linear layers read all of their weights for each run.
-const TURNING: usize = 2 << 20;
+const TURNING: usize = 3 << 19;
 
 impl Script {
-    pub(super) fn of(cast: &Cast<'_>, keeping: &Keeping, slots: &[Option<Slot>], extent: Extent) -> Self {
+    /// Of the samples of a lane, at most `run` go through together.
+    pub(super) fn of(cast: &Cast<'_>, keeping: &Keeping, slots: &[Option<Slot>], run: usize) -> Self {
         let mut phases = cast.moves();
         for k in 0..cast.turn() {
             let again = cast.segment(k).filter(|&i| keeping.again[cast.layers[i].node]).map(Move::Forward);
@@ -280,13 +284,13 @@ impl Script {
             *back = again.chain(back.iter().copied()).collect();
         }
         let end = phases.len() - 1;
-        let mut writer = Writer { cast, keeping, slots, extent, lives: vec![] };
+        let mut writer = Writer { cast, keeping, slots, run, lives: vec![] };
         let mut script = Self::default();
         for (index, moves) in phases.iter().enumerate() {
             let run = writer.phase(index, moves, index == cast.turn());
             script.phases.push(Phase { run, moves: moves.clone(), ..Phase::default() });
         }
-        cast.touched_at_the_end().into_iter().for_each(|b| writer.touch(b, end, 0, extent.samples));
+        cast.touched_at_the_end().into_iter().for_each(|b| writer.touch(b, end, 0, 1));
         writer.place(&mut script);
         script
     }
@@ -295,7 +299,7 @@ impl Script {
 /// When a buffer is touched.
 struct Touched {
     buffer: Buffer,
-    /// Floats: the most of all phases.
+    /// Floats: the most of all phases, of one sample if it is kept.
     len: usize,
     /// By phase: first and last move.
     moves: Vec<(usize, usize, usize)>,
@@ -305,7 +309,7 @@ struct Writer<'a> {
     cast: &'a Cast<'a>,
     keeping: &'a Keeping,
     slots: &'a [Option<Slot>],
-    extent: Extent,
+    run: usize,
     lives: Vec<Touched>,
 }
 
@@ -341,10 +345,10 @@ impl Writer<'_> {
     fn phase(&mut self, index: usize, moves: &[Move], turns: bool) -> usize {
         let touched: Vec<Vec<Buffer>> = moves.iter().map(|&m| self.cast.touches(m)).collect();
         let room = if turns { TURNING } else { PASSING };
-        let run = (room / self.most_alive(&touched).max(1)).clamp(1, self.extent.run.max(1));
+        let run = (room / self.most_alive(&touched).max(1)).clamp(1, self.run.max(1));
         for (place, buffers) in touched.iter().enumerate() {
             for &buffer in buffers {
-                let samples = if self.keeping.keeps(buffer) { self.extent.samples } else { run };
+                let samples = if self.keeping.keeps(buffer) { 1 } else { run };
                 self.touch(buffer, index, place, samples);
             }
         }

@@ -61,9 +61,15 @@ impl<'a> Setup<'a> {
         Self { trains, training, batch: batch.max(1), run: RUN }
     }
 
-    /// A smaller batch has fewer lanes: one lane alone must hold what is just too few for two.
+    /// The most samples of a lane. A smaller batch has fewer lanes: the first must hold what is just too few for two.
+    fn samples(&self, lane: usize) -> usize {
+        let dealt = (1..=self.batch).map(|n| (n, lanes(n))).filter(|(_, lanes)| lane < *lanes);
+        dealt.map(|(n, lanes)| share(n, lanes, lane).len()).max().unwrap_or(0)
+    }
+
+    /// Those of the first lane.
     fn extent(&self) -> Extent {
-        let samples = (1..=self.batch).map(|n| n.div_ceil(lanes(n))).max().unwrap_or(1);
+        let samples = (0..lanes(self.batch)).map(|lane| self.samples(lane)).max().unwrap_or(1);
         Extent { samples, run: self.run.clamp(1, samples) }
     }
 
@@ -77,7 +83,8 @@ impl<'a> Setup<'a> {
     pub(in crate::nn) fn memory(&self, graph: &Graph, threads: usize) -> MemoryPlan {
         let (plan, lanes) = (self.plan(graph), lanes(self.batch));
         let update = Update::floats(&plan, self.extent().samples);
-        report::training(&plan, graph.len(), update, (lanes, self.extent().samples), threads.min(lanes))
+        let samples: Vec<usize> = (0..lanes).map(|lane| self.samples(lane)).collect();
+        report::training(&plan, graph.len(), update, &samples, threads.min(lanes))
     }
 }
 
@@ -111,7 +118,7 @@ impl Training {
             logits: graph.outputs()[0],
             velocity: vec![0.0; update.len()],
             packed,
-            lanes: (0..count).map(|_| lane(&plan, setup.extent().samples)).collect(),
+            lanes: (0..count).map(|i| lane(&plan, setup.samples(i))).collect(),
             desks,
             update,
             pull: None,

@@ -42,7 +42,7 @@ impl Span {
     /// Floats of the largest block's gradient, and of the scratch that computing one takes.
     fn floats(&self, plan: &Plan, samples: usize) -> (usize, usize) {
         let grad = self.blocks.iter().map(|b| b.range.len()).max().unwrap_or(0);
-        let work = |b: &Block| plan.layers[b.layer].layer.own().grad.max(samples * b.rows.len());
+        let work = |b: &Block| plan.layers[b.layer].layer.own().applying.max(samples * b.rows.len());
         (grad, self.blocks.iter().map(work).max().unwrap_or(0))
     }
 }

@@ -148,6 +148,8 @@ pub(super) struct OwnLen {
     pub sums: usize,
     /// Floats of packed weights and coefficients, once for all lanes.
     pub packed: usize,
+    /// Floats of scratch that [`Layer::gradient`] takes, if more than a batch's gradients of the rows wanted.
+    pub applying: usize,
 }
 
 /// What a pass over a run of a lane's samples needs to know.

@@ -53,7 +53,7 @@ impl Product for Depthwise {
         self.geo.taps() * if self.back.is_some() { 2 } else { 1 }
     }
 
-    fn pack(&self, _: Isa, w: &[f32], packed: &mut [f32]) {
+    fn pack(&self, _: Isa, w: &[f32], packed: &mut [f32], _: &mut [f32]) {
         let (window, c) = (self.geo.kh * self.geo.kw, self.geo.co);
         let (ahead, back) = packed.split_at_mut(self.geo.taps());
         self.each_weight(|at, tap, channel| ahead[tap * c + channel] = w[at]);
@@ -96,7 +96,7 @@ impl Product for Depthwise {
         dx.chunks_exact_mut(row).enumerate().for_each(|(y, dx)| dx.copy_from_slice(&work[from.row(y)]));
     }
 
-    fn unpack(&self, sums: &[f32], out: &mut [f32]) {
+    fn unpack(&self, sums: &[f32], out: &mut [f32], _: &mut [f32]) {
         self.each_weight(|at, tap, channel| out[at] += sums[tap * self.geo.co + channel]);
     }
 }

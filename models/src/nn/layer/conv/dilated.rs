@@ -37,10 +37,14 @@ impl Product for Dilated {
         self.inner.packed(isa)
     }
 
-    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32]) {
-        let mut spread = vec![0.0; self.spread];
+    fn packing(&self) -> usize {
+        self.spread
+    }
+
+    /// What lies between the places stays zero.
+    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32], spread: &mut [f32]) {
         self.places.iter().zip(w).for_each(|(&place, w)| spread[place as usize] = *w);
-        self.inner.pack(isa, &spread, packed);
+        self.inner.pack(isa, spread, packed, &mut []);
     }
 
     fn work(&self) -> usize {
@@ -75,9 +79,9 @@ impl Product for Dilated {
         self.inner.input_grad(at, dy, dx, work);
     }
 
-    fn unpack(&self, sums: &[f32], out: &mut [f32]) {
-        let mut spread = vec![0.0; self.spread];
-        self.inner.unpack(sums, &mut spread);
+    fn unpack(&self, sums: &[f32], out: &mut [f32], spread: &mut [f32]) {
+        spread.fill(0.0);
+        self.inner.unpack(sums, spread, &mut []);
         out.iter_mut().zip(&self.places).for_each(|(out, &place)| *out += spread[place as usize]);
     }
 }

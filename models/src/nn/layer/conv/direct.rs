@@ -61,7 +61,7 @@ impl Product for Direct {
         self.conv.groups * (ahead + back)
     }
 
-    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32]) {
+    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32], _: &mut [f32]) {
         let (ahead, back) = self.panels(isa);
         let groups = w.chunks_exact(self.weights()).zip(packed.chunks_exact_mut(ahead + back));
         for (w, panels) in groups {
@@ -121,7 +121,7 @@ impl Product for Direct {
         }
     }
 
-    fn unpack(&self, sums: &[f32], out: &mut [f32]) {
+    fn unpack(&self, sums: &[f32], out: &mut [f32], _: &mut [f32]) {
         let groups = sums.chunks_exact(self.weights()).zip(out.chunks_exact_mut(self.weights()));
         groups.for_each(|(sums, out)| k::unpack_weight_grad(&self.geo, sums, out));
     }

@@ -65,7 +65,11 @@ trait Product: std::fmt::Debug + Send + Sync {
     /// Floats of packed weights.
     fn packed(&self, isa: Isa) -> usize;
     /// Packs weights.
-    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32]);
+    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32], scratch: &mut [f32]);
+    /// Floats of scratch that packing and unpacking take.
+    fn packing(&self) -> usize {
+        0
+    }
     /// Floats of scratch.
     fn work(&self) -> usize;
     /// Floats in which weight gradients are added up.
@@ -87,7 +91,7 @@ trait Product: std::fmt::Debug + Send + Sync {
     /// The input gradient of a sample, without border.
     fn input_grad(&self, at: At<'_>, dy: &[f32], dx: &mut [f32], work: &mut [f32]);
     /// Adds what [`Product::weight_grad`] has summed up to a gradient in PyTorch's layout.
-    fn unpack(&self, sums: &[f32], out: &mut [f32]);
+    fn unpack(&self, sums: &[f32], out: &mut [f32], scratch: &mut [f32]);
 }
 
 /// Where the padded window of output (0, 0) starts in an input plane, whose border may be wider than the padding.
@@ -144,7 +148,7 @@ impl Conv {
 
     fn at<'a>(&self, pass: &Pass<'a>) -> At<'a> {
         let bias = self.params.bias.as_ref().map(|b| &pass.params[b.clone()]);
-        At { isa: pass.isa, packed: &pass.packed[self.id], bias }
+        At { isa: pass.isa, packed: &pass.packed[self.id][..self.product.packed(pass.isa)], bias }
     }
 
     /// Two rows of the result, as pooling reads them.
@@ -256,13 +260,16 @@ impl Layer for Conv {
             work: backward,
             scratch: self.band_len() + self.product.work(),
             sums: 0,
-            packed: self.product.packed(isa()),
+            packed: self.product.packed(isa()) + self.product.packing(),
+            applying: self.weight_sums() + self.product.packing(),
         }
     }
 
     fn prepare(&self, isa: Isa, params: &[f32], packed: &mut Vec<f32>) {
-        packed.resize(self.product.packed(isa), 0.0);
-        self.product.pack(isa, &params[self.params.weight.clone()], packed);
+        let len = self.product.packed(isa);
+        packed.resize(len + self.product.packing(), 0.0);
+        let (packed, scratch) = packed.split_at_mut(len);
+        self.product.pack(isa, &params[self.params.weight.clone()], packed, scratch);
     }
 
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane) {
@@ -319,8 +326,9 @@ impl Layer for Conv {
             return sum_lanes(lanes, self.id, all..all + self.dy.dims.channels, out);
         }
         work.clear();
-        work.resize(all, 0.0);
-        sum_lanes(lanes, self.id, 0..all, work);
-        self.product.unpack(work, out);
+        work.resize(all + self.product.packing(), 0.0);
+        let (sums, scratch) = work.split_at_mut(all);
+        sum_lanes(lanes, self.id, 0..all, sums);
+        self.product.unpack(sums, out, scratch);
     }
 }

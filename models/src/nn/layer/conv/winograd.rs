@@ -161,7 +161,7 @@ impl Product for Winograd {
         ahead + back
     }
 
-    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32]) {
+    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32], _: &mut [f32]) {
         let (ahead, _) = self.panels(isa);
         let ((to, flipped), geo) = (packed.split_at_mut(ahead), self.ahead.geometry(1, 1));
         k::pack_winograd(isa, &geo, w, to);
@@ -220,7 +220,7 @@ impl Product for Winograd {
         }
     }
 
-    fn unpack(&self, sums: &[f32], out: &mut [f32]) {
+    fn unpack(&self, sums: &[f32], out: &mut [f32], _: &mut [f32]) {
         let &Side { ci, co, kh, .. } = &self.ahead;
         for (i, window) in out.chunks_exact_mut(3).enumerate() {
             // The window's row `y`, input channel `c` and output channel `o`.
