@@ -32,6 +32,8 @@ pub struct Workshop {
     samples: Samples,
     client: ClientId,
     pool: Option<Arc<ThreadPool>>,
+    /// The most bytes that training may take.
+    ceiling: usize,
     built: Option<(u64, LocalTrainer)>,
 }
 
@@ -46,7 +48,13 @@ impl Workshop {
         client: ClientId,
         threads: NonZeroUsize,
     ) -> Result<Self, TrainerError> {
-        Ok(Self { network, samples, client, pool: pool(threads)?, built: None })
+        Ok(Self { network, samples, client, pool: pool(threads)?, ceiling: usize::MAX, built: None })
+    }
+
+    /// The same with a ceiling on the memory of training: what is planned to take more is refused.
+    #[must_use]
+    pub fn with_ceiling(self, bytes: usize) -> Self {
+        Self { ceiling: bytes, ..self }
     }
 
     /// The trainer of the run with this seed.
@@ -61,7 +69,8 @@ impl Workshop {
                 self.dataset()?,
                 (seed, self.client),
                 self.pool.clone(),
-            )?,
+            )?
+            .with_ceiling(self.ceiling),
         };
         Ok(&mut self.built.insert((seed, trainer)).1)
     }

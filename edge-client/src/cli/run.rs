@@ -100,5 +100,6 @@ fn show_comparison(store: &Store, workshop: &mut Workshop, format: Format) -> an
 fn workshop(store: &Store, config: &Config, client: ClientId) -> anyhow::Result<Workshop> {
     let network = board::network(store.record())?;
     let loaded = board::samples(config, network.1.card())?;
-    Ok(Workshop::new(network, loaded.samples, client, board::threads(config.threads))?)
+    let ceiling = usize::try_from(config.memory).unwrap_or(usize::MAX);
+    Ok(Workshop::new(network, loaded.samples, client, board::threads(config.threads))?.with_ceiling(ceiling))
 }

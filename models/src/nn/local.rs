@@ -33,6 +33,8 @@ pub struct LocalTrainer {
     cache: Option<FeatureCache>,
     /// Names of the samples, once the cache has asked for them.
     hashes: Vec<Hash>,
+    /// The most bytes that training may take.
+    ceiling: Option<usize>,
 }
 
 /// Bytes of features that a trainer remembers.
@@ -77,6 +79,7 @@ impl LocalTrainer {
             pool,
             cache: Some(FeatureCache::new(Precision::F32, REMEMBERED)),
             hashes: vec![],
+            ceiling: None,
         })
     }
 
@@ -101,6 +104,13 @@ impl LocalTrainer {
     #[must_use]
     pub fn with_cache(mut self, cache: Option<FeatureCache>) -> Self {
         self.cache = cache;
+        self
+    }
+
+    /// The same with a ceiling on the memory of training: more is refused before any of it is taken.
+    #[must_use]
+    pub fn with_ceiling(mut self, bytes: usize) -> Self {
+        self.ceiling = Some(bytes);
         self
     }
 
@@ -151,11 +161,23 @@ impl LocalTrainer {
         Ok(all)
     }
 
+    /// Refuses what would take more than the ceiling.
+    fn fits(&self, job: &Job<'_>) -> Result<(), TrainError> {
+        let Some(allowed) = self.ceiling else { return Ok(()) };
+        let trains = trainable(&self.spec, job.trains);
+        let threads = self.pool.as_ref().map_or(1, |pool| pool.current_num_threads());
+        let needed = Setup::new(&trains, true, self.batch_size(job)).memory(self.graph(), threads).bytes;
+        if needed > allowed { Err(TrainError::Memory { needed, allowed }) } else { Ok(()) }
+    }
+
+    fn batch_size(&self, job: &Job<'_>) -> usize {
+        job.batch.clamp(1, self.train.len())
+    }
+
     fn training(&self, start: &Params, job: &Job<'_>, fan: Fan) -> Training {
         let trains = trainable(&self.spec, job.trains);
         let sgd = Sgd { rate: job.rate.0, momentum: job.momentum, weight_decay: 0.0 };
-        let batch = job.batch.clamp(1, self.train.len());
-        let setup = Setup::new(&trains, true, batch);
+        let setup = Setup::new(&trains, true, self.batch_size(job));
         let mut training = Training::new(self.graph(), start.values(), setup, sgd, fan);
         if let Some(Proximal { anchor, mu, on }) = job.loss.proximal {
             training.pull(anchor.values(), mu, on.ranges(&self.spec).collect());
@@ -262,6 +284,7 @@ impl Trainer for LocalTrainer {
         if self.cache.is_some() && self.is_of_the_head(job) {
             return self.train_head(start, job);
         }
+        self.fits(job)?;
         let teacher = job.loss.distill.map(|d| self.taught(&d, job.conditioning)).transpose()?;
         Fan::within(self.pool.as_deref(), |fan| self.epochs(start, job, teacher.as_deref(), fan))
     }

@@ -172,6 +172,16 @@ pub enum TrainError {
         /// When.
         epoch: u32,
     },
+    /// Training would take more memory than is allowed here.
+    #[error(
+        "training needs {needed} bytes, {allowed} are allowed: a smaller batch or fewer threads need less"
+    )]
+    Memory {
+        /// What was planned.
+        needed: usize,
+        /// The ceiling.
+        allowed: usize,
+    },
     /// A model of another specification.
     #[error(transparent)]
     Spec(#[from] SpecError),

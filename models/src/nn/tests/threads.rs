@@ -120,6 +120,14 @@ fn divergence_and_wrong_shapes_have_names() {
         trainer.train(&start, &job(0.1, &[1.0])).unwrap_err(),
         TrainError::Conditioning { expected: 0, got: 1 }
     );
+    let mut trainer = trainer.with_ceiling(10_000);
+    let refused = trainer.train(&start, &job(0.1, &[])).unwrap_err();
+    assert!(
+        matches!(refused, TrainError::Memory { needed, allowed: 10_000 } if needed > 10_000),
+        "{refused}"
+    );
+    let mut trainer = trainer.with_ceiling(1 << 20);
+    assert!(trainer.train(&start, &job(0.1, &[])).is_ok());
     let empty = Dataset::new(Inputs::Bytes(vec![]), vec![], 16, 4).unwrap();
     let graph = Arc::clone(trainer.graph());
     let mut none = LocalTrainer::new((graph, Arc::clone(&spec)), empty, (1, ClientId(9)), None).unwrap();
