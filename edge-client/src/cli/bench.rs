@@ -7,7 +7,7 @@ use super::{board, infer, output};
 use crate::answers::{Answerer, Graphs};
 use crate::train::pool;
 use ::models::fed::Predictor;
-use ::models::nn::bench::{BenchPlan, HeadBench, card};
+use ::models::nn::bench::{BenchPlan, HeadBench, card, forward_memory};
 use ::models::nn::{FeatureCache, Graph, MemoryPlan, Op, Precision, arch, init};
 use ::models::params::UpdateMode;
 use anyhow::bail;
@@ -110,7 +110,10 @@ fn infer(args: &BenchInfer) -> anyhow::Result<()> {
         Ok(())
     })?;
     board::say(&format!("engine {} ({})", engine.name(), engine.provider()));
-    report(&args.bench, &measured, &[("confidence", json!(confidence))]);
+    // Other engines take what they take.
+    let planned = forward_memory(&graph, args.bench.batch as usize, threads.get()).bytes >> 10;
+    let planned = (engine.name() == "native").then_some(planned);
+    report(&args.bench, &measured, &[("confidence", json!(confidence)), ("planned_kib", json!(planned))]);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! A network in training on random data: what a bench times.
 use super::data::Source;
-use super::engine::{Batch, Fan, MemoryPlan, Setup, Targets, Training};
+use super::engine::{Batch, Fan, Inference, MemoryPlan, Setup, Targets, Training};
 use super::graph::{Graph, Op};
 use super::optim::Sgd;
 use super::{Dataset, FeatureCache, Inputs, Job, LearningRate, LocalTrainer, Loss, TrainError, Trainer as _};
@@ -79,6 +79,13 @@ impl BenchPlan {
             picks: (0..batch).collect(),
         }
     }
+}
+
+/// The memory that answers of `batch` samples at a time take in the native engine.
+pub fn forward_memory(graph: &Graph, batch: usize, threads: usize) -> MemoryPlan {
+    let mut memory = Inference::memory(graph, batch, threads);
+    memory.always("samples", 2 * 4 * batch * graph.input().len(), 1);
+    memory
 }
 
 /// Training of a head alone over and over, with or without a memory for features.

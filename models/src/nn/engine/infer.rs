@@ -1,6 +1,7 @@
 //! Forward passes alone.
 use super::desk::{Desks, end, lane};
 use super::plan::{Plan, Purpose};
+use super::report::{self, MemoryPlan};
 use super::script::Extent;
 use super::{Fan, RUN, act, lanes, share};
 use crate::nn::data::Source;
@@ -24,10 +25,20 @@ pub(in crate::nn) struct Inference {
 }
 
 impl Inference {
+    fn plan(graph: &Graph, wanted: &[NodeId]) -> Plan {
+        let purpose = Purpose { trains: &[], training: false, wanted, loss: false };
+        Plan::of(graph, purpose, Extent { samples: RUN, run: RUN })
+    }
+
+    /// The memory that answers of `batch` samples at a time take.
+    pub(in crate::nn) fn memory(graph: &Graph, batch: usize, threads: usize) -> MemoryPlan {
+        let (plan, lanes) = (Self::plan(graph, graph.outputs()), lanes(batch.min(BATCH)));
+        report::training(&plan, graph.len(), (0, 0), &vec![RUN; lanes], threads.min(lanes))
+    }
+
     /// `params` are all that the wanted nodes depend on: the graph's, or a prefix of them.
     pub(in crate::nn) fn new(graph: &Graph, wanted: &[NodeId], params: &[f32]) -> Self {
-        let purpose = Purpose { trains: &[], training: false, wanted, loss: false };
-        let plan = Plan::of(graph, purpose, Extent { samples: RUN, run: RUN });
+        let plan = Self::plan(graph, wanted);
         let params = plan.to_engine(params);
         let mut packed = vec![vec![]; plan.layers.len()];
         plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
