@@ -89,6 +89,38 @@ def motion():
     )
 
 
+def normed(name, i, o, window, stride=1, groups=1):
+    """A convolution without bias and its batch norm."""
+    conv = nn.Conv2d(i, o, window, stride, window // 2, groups=groups, bias=False)
+    return {name: conv, f"{name}_bn": nn.BatchNorm2d(o)}
+
+
+def dw64():
+    layers, before = normed("stem", 3, 16, 3, 2) | {"relu": nn.ReLU()}, 16
+    for k, (o, stride) in enumerate([(32, 1), (64, 2), (64, 1), (128, 2), (128, 1)], 1):
+        layers |= normed(f"dw{k}", before, before, 3, stride, groups=before) | {f"dw{k}_relu": nn.ReLU()}
+        layers |= normed(f"pw{k}", before, o, 1) | {f"pw{k}_relu": nn.ReLU()}
+        before = o
+    return named(**layers, mean=nn.AdaptiveAvgPool2d(1), flat=nn.Flatten(), head=nn.Linear(128, 10))
+
+
+class Block(nn.Module):
+    """A basic residual block."""
+
+    def __init__(self, i, o, stride):
+        super().__init__()
+        self.body = named(**normed("a", i, o, 3, stride), relu=nn.ReLU(), **normed("b", o, o, 3))
+        self.short = named(**normed("short", i, o, 1, stride)) if (i, stride) != (o, 1) else nn.Identity()
+
+    def forward(self, x):
+        return F.relu(self.body(x) + self.short(x))
+
+
+def res64():
+    blocks = {f"block{k}": Block(*block) for k, block in enumerate([(16, 16, 1), (16, 32, 2), (32, 64, 2)], 1)}
+    return named(**normed("stem", 3, 16, 3, 2), relu=nn.ReLU(), **blocks, mean=nn.AdaptiveAvgPool2d(1), flat=nn.Flatten(), head=nn.Linear(64, 10))
+
+
 # name: (number, builder, input shape, classes, learning rate, extra objective)
 TRACES = {
     "lenet5": (1, lenet5, (1, 28, 28), 10, 0.05, {}),
@@ -98,6 +130,8 @@ TRACES = {
     "mlp": (5, mlp, (1, 28, 28), 10, 0.05, {}),
     "motion": (6, motion, (6, 64), 5, 0.03, {}),
     "cc28_statistics": (11, WithStatistics, (1, 28, 28), 10, 0.02, {"statistics": 32}),
+    "dw64": (15, dw64, (3, 16, 16), 10, 0.01, {}),
+    "res64": (16, res64, (3, 16, 16), 10, 0.01, {}),
     "mlp_distil": (8, mlp, (1, 28, 28), 10, 0.05, {"lambda": 0.5, "temperature": 2.0}),
     "mlp_proximal": (9, mlp, (1, 28, 28), 10, 0.05, {"mu": 0.1}),
     "mlp_l2": (10, mlp, (1, 28, 28), 10, 0.05, {"l2": 0.01}),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Init {
     /// The directory to make
     dir: PathBuf,
-    /// Built-in architecture: lenet5, cc28, cc32, cc32-gn, kdhcnn, mlp, har1d
+    /// Built-in architecture: lenet5, cc28, cc32, cc32-gn, kdhcnn, dw64, res64, mlp, har1d
     #[arg(long, required_unless_present = "config")]
     arch: Option<String>,
     /// One class name a line, in the order of the outputs
@@ -163,6 +163,7 @@ fn usual_input(arch: &str) -> [usize; 3] {
     match arch {
         "lenet5" | "cc28" => [1, 28, 28],
         "cc32" | "cc32-gn" | "kdhcnn" => [3, 32, 32],
+        "dw64" | "res64" => [3, 64, 64],
         _ => [0; 3],
     }
 }

@@ -162,6 +162,12 @@ fn kdhcnn() {
 }
 
 #[test]
+fn depthwise_and_residual_blocks() {
+    replay("dw64", "dw64");
+    replay("res64", "res64");
+}
+
+#[test]
 fn motion() {
     replay("motion", "har1d");
 }

@@ -34,12 +34,14 @@ fn train(trainer: &mut LocalTrainer, batch: usize) -> Trained {
     trainer.train(&start, &job).unwrap()
 }
 
-const NETS: [(&str, [usize; 3]); 5] = [
+const NETS: [(&str, [usize; 3]); 7] = [
     ("cc28", [1, 12, 12]),
     ("cc32", [3, 8, 8]),
     ("cc32-gn", [3, 8, 8]),
     ("kdhcnn", [3, 12, 12]),
     ("har1d", [6, 1, 64]),
+    ("dw64", [3, 16, 16]),
+    ("res64", [3, 16, 16]),
 ];
 
 #[test]

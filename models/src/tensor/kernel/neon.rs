@@ -85,6 +85,6 @@ impl Simd for Neon {
 
 tile_table! {
     Neon, IsaCap::Neon, features: [],
-    widths: [4 => [1 2 3 4 5 6], 2 => [1 2 3 4 5 6 7 8], 1 => [1 2 3 4 5 6 7 8]],
+    widths: [4 => [1 2 3 4 5 6], 2 => [1 2 3 4 5 6], 1 => [1 2 3 4 5 6 7 8]],
     dot: [2 x 3, 4],
 }
