@@ -30,6 +30,8 @@ fn plan(arch: &str, batch: usize, mode: &str) -> BenchPlan {
 fn a_step_allocates_nothing_and_training_takes_what_was_planned() {
     let _alone = alone();
     for (arch, mode) in [
+        ("res64", "full"),
+        ("dw64", "full"),
         ("cc28", "full"),
         ("cc28", "bias"),
         ("cc28", "head"),

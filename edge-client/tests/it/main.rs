@@ -1,5 +1,6 @@
 //! The board's shell: local data, private directory, configuration, command line, the loop over a host in memory.
 mod agent;
+mod bench;
 mod config;
 mod data;
 mod help;

@@ -73,7 +73,7 @@ impl BenchPlan {
         let mut stream = Key::new(0, Purpose::Test).stream();
         let batch = self.batch;
         Bench {
-            training: Training::new(graph, start.values(), self.setup(), sgd, fan),
+            training: Training::new(graph, start.into_values(), self.setup(), sgd, fan),
             inputs: (0..batch * graph.input().len()).map(|_| stream.unit() * 2.0 - 1.0).collect(),
             labels: (0..batch).map(|i| (i % 10) as u16).collect(),
             picks: (0..batch).collect(),

@@ -11,9 +11,10 @@ pub(super) struct Measured {
     pub ms_median: f64,
     ms_p95: f64,
     gflops: f64,
-    /// Of all threads together, on registers alone, in this run.
+    /// Multiply-adds on registers alone, of all threads together, in this run.
     peak_gflops: f64,
     idle_rss_kib: Option<u64>,
+    rss_kib: Option<u64>,
     peak_rss_kib: Option<u64>,
     heat: Heat,
 }
@@ -34,7 +35,7 @@ pub(super) fn measure(
         Ok(started.elapsed().as_secs_f64() * 1e3)
     };
     let mut times = (0..args.steps).map(|_| timed()).collect::<Result<Vec<_>, _>>()?;
-    let peak_rss_kib = rss("VmHWM:");
+    let (rss_kib, peak_rss_kib) = (rss("VmRSS:"), rss("VmHWM:"));
     times.sort_by(f64::total_cmp);
     let ms_median = times[times.len() / 2];
     Ok(Measured {
@@ -43,6 +44,7 @@ pub(super) fn measure(
         gflops: flops / ms_median / 1e6,
         peak_gflops: first.max(peak(threads)),
         idle_rss_kib,
+        rss_kib,
         peak_rss_kib,
         heat: Heat::now().since(&before),
     })
@@ -72,6 +74,7 @@ impl Measured {
             "peak_gflops": self.peak_gflops,
             "peak_share": self.gflops / self.peak_gflops,
             "idle_rss_kib": self.idle_rss_kib,
+            "rss_kib": self.rss_kib,
             "peak_rss_kib": self.peak_rss_kib,
             "isa": isa(),
             "temperature_c": self.heat.celsius,
@@ -83,12 +86,13 @@ impl Measured {
         let &Self { ms_median, ms_p95, gflops, peak_gflops, .. } = self;
         let mib = |kib: Option<u64>| kib.map_or("?".into(), |kib| format!("{:.1}", kib as f64 / 1024.0));
         format!(
-            "{ms_median:.2} ms (95 %: {ms_p95:.2}), {:.0} samples/s, {gflops:.1} GFLOP/s, {:.0} % of the {peak_gflops:.0} that {} does at most here\n\
-             {} MiB at most, {} of them before the first step; {}",
+            "{ms_median:.2} ms (95 %: {ms_p95:.2}), {:.0} samples/s, {gflops:.1} GFLOP/s as written (Winograd does with fewer), {:.0} % of the {peak_gflops:.0} that {} does at most here\n\
+             {} MiB at most, {} now, {} before the first step; {}",
             self.samples_per_s(batch),
             100.0 * gflops / peak_gflops,
             isa(),
             mib(self.peak_rss_kib),
+            mib(self.rss_kib),
             mib(self.idle_rss_kib),
             self.heat,
         )

@@ -33,13 +33,13 @@ impl Inference {
     /// The memory that answers of `batch` samples at a time take.
     pub(in crate::nn) fn memory(graph: &Graph, batch: usize, threads: usize) -> MemoryPlan {
         let (plan, lanes) = (Self::plan(graph, graph.outputs()), lanes(batch.min(BATCH)));
-        report::training(&plan, graph.len(), (0, 0), &vec![RUN; lanes], threads.min(lanes))
+        report::training(&plan, graph.len(), (0, 0), (lanes, RUN), threads.min(lanes))
     }
 
     /// `params` are all that the wanted nodes depend on: the graph's, or a prefix of them.
     pub(in crate::nn) fn new(graph: &Graph, wanted: &[NodeId], params: &[f32]) -> Self {
         let plan = Self::plan(graph, wanted);
-        let params = plan.to_engine(params);
+        let params = plan.to_engine(params.to_vec());
         let mut packed = vec![vec![]; plan.layers.len()];
         plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
         Self { plan, wanted: wanted.to_vec(), params, packed, lanes: vec![], desks: Desks::default() }

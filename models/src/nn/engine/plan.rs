@@ -54,8 +54,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Parameters in the engine's order.
-    pub(super) fn to_engine(&self, values: &[f32]) -> Vec<f32> {
-        let mut values = values.to_vec();
+    pub(super) fn to_engine(&self, mut values: Vec<f32>) -> Vec<f32> {
         self.reordered.iter().for_each(|r| r.to_engine(&mut values));
         values
     }

@@ -40,12 +40,12 @@ impl MemoryPlan {
 }
 
 /// What training of this plan takes: `params` numbers in all, of which `update.0` are trained with `update.1` floats of room;
-/// `samples` by lane.
+/// in lanes of `samples` each.
 pub(super) fn training(
     plan: &Plan,
     params: usize,
     update: (usize, usize),
-    samples: &[usize],
+    (lanes, samples): (usize, usize),
     threads: usize,
 ) -> MemoryPlan {
     const F32: usize = size_of::<f32>();
@@ -54,22 +54,21 @@ pub(super) fn training(
         let those = plan.layers.iter().enumerate().filter(|(i, _)| plan.keeps_bytes(*i) == kept);
         those.map(|(_, p)| p.layer.own().bytes).sum::<usize>()
     };
-    let (lanes, all) = (samples.len(), samples.iter().sum::<usize>());
     let mut memory = MemoryPlan::default();
     memory.always("parameters", params * F32, 1);
     memory.always("velocity", update.0 * F32, 1);
     memory.always("packed weights", own(&|own| own.packed) * F32, 1);
     memory.always("room for the gradient being applied", update.1 * F32, 1);
     memory.always("sums of gradients", own(&|own| own.grad * F32 + own.sums * size_of::<f64>()), lanes);
-    memory.always("winners of poolings, units kept", bytes(true) * all, 1);
+    memory.always("winners of poolings, units kept", bytes(true) * samples, lanes);
     memory.always("winners of poolings, run by run", bytes(false) * plan.longest_run(), threads);
     let scratch = own(&|own| own.work) + plan.scratch() + plan.spare();
     memory.always("scratch", scratch * F32, threads);
     let mut lives: Vec<&Life> = plan.script.lives.iter().collect();
     lives.sort_by_key(|life| (life.phases, life.buffer.node()));
-    memory.buffers.extend(lives.into_iter().map(|life| planned(plan, life, (lanes, all), threads)));
+    memory.buffers.extend(lives.into_iter().map(|life| planned(plan, life, (lanes, samples), threads)));
     let floats = |places: &[usize]| places.iter().sum::<usize>();
-    memory.bytes += F32 * (all * floats(&plan.script.lane) + threads * floats(&plan.script.desk));
+    memory.bytes += F32 * (lanes * samples * floats(&plan.script.lane) + threads * floats(&plan.script.desk));
     memory
 }
 
@@ -79,7 +78,7 @@ fn planned(plan: &Plan, life: &Life, (lanes, samples): (usize, usize), threads: 
         Buffer::Grad(node) => ("gradient", node),
     };
     let (owner, how) = if life.kept { ("lane", "") } else { ("thread", ", run by run") };
-    let (copies, each) = if life.kept { (lanes, samples.div_ceil(lanes)) } else { (threads, 1) };
+    let (copies, each) = if life.kept { (lanes, samples) } else { (threads, 1) };
     let (first, last) = (phase(plan, life.phases.0), phase(plan, life.phases.1));
     let span = if first == last { first } else { format!("{first} to {last}") };
     Planned {

@@ -11,6 +11,7 @@ use crate::nn::layer::{Lane, Pass};
 use crate::nn::optim::Sgd;
 use crate::nn::{isa, loss};
 use crate::tensor::rng::Key;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// What logits are compared with; indices are those of the source.
@@ -61,15 +62,13 @@ impl<'a> Setup<'a> {
         Self { trains, training, batch: batch.max(1), run: RUN }
     }
 
-    /// The most samples of a lane. A smaller batch has fewer lanes: the first must hold what is just too few for two.
-    fn samples(&self, lane: usize) -> usize {
-        let dealt = (1..=self.batch).map(|n| (n, lanes(n))).filter(|(_, lanes)| lane < *lanes);
-        dealt.map(|(n, lanes)| share(n, lanes, lane).len()).max().unwrap_or(0)
+    /// The samples of a lane of a full batch. A smaller batch fills fewer lanes, none with more.
+    fn per_lane(&self) -> usize {
+        self.batch.div_ceil(lanes(self.batch))
     }
 
-    /// Those of the first lane.
     fn extent(&self) -> Extent {
-        let samples = (0..lanes(self.batch)).map(|lane| self.samples(lane)).max().unwrap_or(1);
+        let samples = self.per_lane();
         Extent { samples, run: self.run.clamp(1, samples) }
     }
 
@@ -82,9 +81,8 @@ impl<'a> Setup<'a> {
     /// The memory that training takes: known before any of it is taken.
     pub(in crate::nn) fn memory(&self, graph: &Graph, threads: usize) -> MemoryPlan {
         let (plan, lanes) = (self.plan(graph), lanes(self.batch));
-        let update = Update::floats(&plan, self.extent().samples);
-        let samples: Vec<usize> = (0..lanes).map(|lane| self.samples(lane)).collect();
-        report::training(&plan, graph.len(), update, &samples, threads.min(lanes))
+        let update = Update::floats(&plan, self.per_lane());
+        report::training(&plan, graph.len(), update, (lanes, self.per_lane()), threads.min(lanes))
     }
 }
 
@@ -97,6 +95,7 @@ pub(in crate::nn) struct Training {
     velocity: Vec<f32>,
     packed: Vec<Vec<f32>>,
     lanes: Vec<Lane>,
+    per_lane: usize,
     desks: Desks,
     update: Update,
     pull: Option<Pull>,
@@ -106,10 +105,16 @@ pub(in crate::nn) struct Training {
 
 impl Training {
     /// Training from `start`.
-    pub(in crate::nn) fn new(graph: &Graph, start: &[f32], setup: Setup<'_>, sgd: Sgd, fan: Fan) -> Self {
+    pub(in crate::nn) fn new<'s>(
+        graph: &Graph,
+        start: impl Into<Cow<'s, [f32]>>,
+        setup: Setup<'_>,
+        sgd: Sgd,
+        fan: Fan,
+    ) -> Self {
         let plan = setup.plan(graph);
-        let (params, count) = (plan.to_engine(start), lanes(setup.batch));
-        let update = Update::of(&plan, setup.extent().samples);
+        let (params, count) = (plan.to_engine(start.into().into_owned()), lanes(setup.batch));
+        let update = Update::of(&plan, setup.per_lane());
         let mut packed = vec![vec![]; plan.layers.len()];
         plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
         let mut desks = Desks::default();
@@ -118,7 +123,8 @@ impl Training {
             logits: graph.outputs()[0],
             velocity: vec![0.0; update.len()],
             packed,
-            lanes: (0..count).map(|i| lane(&plan, setup.samples(i))).collect(),
+            lanes: (0..count).map(|_| lane(&plan, setup.per_lane())).collect(),
+            per_lane: setup.per_lane(),
             desks,
             update,
             pull: None,
@@ -131,7 +137,7 @@ impl Training {
 
     /// Adds a proximal term: `anchor` pulls with strength `mu` where `on` says.
     pub(in crate::nn) fn pull(&mut self, anchor: &[f32], mu: f32, on: Vec<Range<usize>>) {
-        self.pull = Some(Pull { anchor: self.plan.to_engine(anchor), mu, on });
+        self.pull = Some(Pull { anchor: self.plan.to_engine(anchor.to_vec()), mu, on });
     }
 
     /// Whether a batch of one sample can't be trained on.
@@ -182,7 +188,8 @@ impl Training {
 
     /// Forward and backward; returns the loss and the number of lanes.
     fn passes(&mut self, batch: &Batch<'_>) -> (f64, usize) {
-        let (samples, count) = (batch.picks.len(), lanes(batch.picks.len()));
+        let samples = batch.picks.len();
+        let count = samples.div_ceil(self.per_lane).max(1);
         for (placed, packed) in self.plan.layers.iter().zip(&mut self.packed) {
             placed.layer.prepare(isa(), &self.params, packed);
         }
