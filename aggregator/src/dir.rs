@@ -2,7 +2,7 @@
 use crate::blobs::{BlobError, Blobs};
 use crate::clock;
 use crate::compute;
-use crate::config::{ConfigError, FILE, Settings};
+use crate::config::{ConfigError, FILE, NETWORK, Settings};
 use crate::ledger::{Ledger, LedgerError, Sqlite};
 use crate::pki::{Authority, PkiError};
 use models::data::{DataError, Samples};
@@ -88,6 +88,9 @@ impl HostDir {
         fs::create_dir_all(path).map_err(|source| DirError::File { path: path.into(), source })?;
         if let Some(samples) = auxiliary {
             compute::write_auxiliary(&dir.auxiliary(), samples)?;
+        }
+        if let Some(network) = &plan.network {
+            write(&dir.at(NETWORK), network)?;
         }
         let authority = Authority::create(&dir.at("pki"), clock::now())?;
         authority.renew_leaf(&plan.names, clock::now())?;
@@ -175,6 +178,9 @@ impl HostDir {
         copy_tree(&self.at("pki"), &copy.at("pki"))?;
         if self.auxiliary().exists() {
             copy_file(&self.auxiliary(), &copy.auxiliary())?;
+        }
+        if self.at(NETWORK).exists() {
+            copy_file(&self.at(NETWORK), &copy.at(NETWORK))?;
         }
         copy_file(&self.at(FILE), &copy.at(FILE))?;
         Ok(copy)

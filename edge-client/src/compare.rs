@@ -5,6 +5,7 @@ use models::fed::local::{Client, Hyper, Local};
 use models::fed::{Down, Ensemble, FedError, Method, Predictor, Site};
 use models::id::RoundId;
 use models::nn::{Split, Trainer, init};
+use models::params::Params;
 use std::sync::Arc;
 
 /// Shares of right answers on the samples held out.
@@ -34,7 +35,8 @@ impl Compared {
     }
 }
 
-/// Trains alone with the budget that the board spent, and asks both on the samples held out.
+/// Trains alone with the budget that the board spent, from `start` or from random weights, and asks both on the samples
+/// held out.
 ///
 /// # Errors
 /// [`LearnError`].
@@ -43,12 +45,14 @@ pub fn compare(
     network: &Network,
     at: &Place,
     trainer: &mut dyn Trainer,
+    start: Option<Params>,
 ) -> Result<Compared, LearnError> {
     let (graph, spec) = network;
     let predictor = personal.predictor(spec)?;
     let site = Site { seed: personal.seed, round: RoundId(0), client: at.client };
     let hyper = Hyper { epochs: personal.epochs.max(1), ..Hyper::default() };
-    let start: Arc<[f32]> = init(graph, spec, personal.seed).into_values().into();
+    let start = start.unwrap_or_else(|| init(graph, spec, personal.seed));
+    let start: Arc<[f32]> = start.into_values().into();
     let down = Down { parts: vec![start], task: () };
     let client = Local::adopt(&hyper, &Client::default(), down, site, trainer)?;
     let alone = Local::predictor(&hyper, &Local::adapt(&hyper, &client, site, trainer)?, spec)?;

@@ -135,6 +135,7 @@ pub struct Store {
 }
 
 const STATE: &str = "state";
+const NETWORK: &str = "network.onnx";
 
 impl Store {
     /// Opens `dir`, making it if need be, and locks it against other processes.
@@ -203,6 +204,37 @@ impl Store {
         let step = if self.recovered.is_some() { 2 } else { 1 };
         self.update(|r| r.epoch += step)?;
         Ok(self.record.epoch)
+    }
+
+    /// Keeps the file of the network, and only then what the host says about it: a board that knows its model has its file.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn adopt_model(&mut self, card: ModelCard, network: Option<&[u8]>) -> Result<(), StoreError> {
+        if let Some(bytes) = network {
+            let (path, beside) = (self.dir.join(NETWORK), self.dir.join("network.new"));
+            let mut file = private_file().truncate(true).open(&beside).map_err(|e| io_error(&beside, e))?;
+            file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|e| io_error(&beside, e))?;
+            fs::rename(&beside, &path).map_err(|e| io_error(&path, e))?;
+        }
+        self.update(|r| r.model = Some(card))
+    }
+
+    /// The file of a network that was brought along, if this board has one.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn network(dir: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = dir.join(NETWORK);
+        match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io_error(&path, error)),
+            Ok(file) => {
+                let mut bytes = Vec::new();
+                let read = file.take(models::wire::NETWORK_CAP as u64 + 1).read_to_end(&mut bytes);
+                read.map(|_| Some(bytes)).map_err(|e| io_error(&path, e))
+            }
+        }
     }
 
     /// The cache of shared parts, holding at most `cap` bytes.

@@ -4,6 +4,8 @@
 //! [`proto`] is the file format; one file of `op` for each operator knows both its directions; [`export()`] writes a
 //! [`models::fed::Ensemble`], [`import()`] reads a [`Network`] back, [`runtime`] runs what came out.
 mod export;
+mod federate;
+mod file;
 mod import;
 mod metadata;
 mod network;
@@ -12,6 +14,8 @@ pub mod proto;
 pub mod runtime;
 
 pub use export::{ExportError, export, write};
+pub use federate::{BuildError, Built, bring, build};
+pub use file::{FileError, read};
 pub use import::{ImportError, import};
 pub use metadata::{Metadata, MetadataError, Role};
 pub use network::{Network, NetworkError};

@@ -1,7 +1,8 @@
 //! What a file holds: a graph, its numbers, and what it says about itself.
 use crate::metadata::{Metadata, MetadataError};
-use models::nn::Graph;
-use models::params::{ModelSpec, SpecError};
+use models::nn::graph::Node;
+use models::nn::{Graph, Op};
+use models::params::{ModelCard, ModelSpec, SpecError};
 
 /// A graph with its numbers.
 #[derive(Clone, PartialEq)]
@@ -23,12 +24,55 @@ pub enum NetworkError {
     /// What it says about itself does not fit the graph.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
+    /// It does not answer one number per class.
+    #[error("the network answers {got}, not one number per class; flatten its output")]
+    NoClasses {
+        /// Extents of its answer.
+        got: String,
+    },
     /// Its parameters can't be laid out.
     #[error(transparent)]
     Spec(#[from] SpecError),
 }
 
 impl Network {
+    /// The network up to its logits: without a final softmax and its logarithm, which the loss has, and with one output.
+    ///
+    /// # Errors
+    /// [`NetworkError::NoClasses`] if its first output is no vector.
+    pub fn logits(&self) -> Result<Self, NetworkError> {
+        let first = self.graph.outputs().first().copied();
+        let mut id = first.ok_or_else(|| NetworkError::NoClasses { got: "nothing".into() })?;
+        while let Node { op: Op::Softmax | Op::Log, inputs, .. } = self.graph.node(id) {
+            id = inputs[0];
+        }
+        let node = self.graph.node(id);
+        if !node.dims.is_flat() {
+            return Err(NetworkError::NoClasses { got: node.dims.to_string() });
+        }
+        let outputs = vec!["logits".into()];
+        Ok(Self { graph: self.graph.answering(&[id]), outputs, ..self.clone() })
+    }
+
+    /// The specification of a card that describes this network.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if it describes another one.
+    pub fn spec_of(&self, card: &ModelCard) -> Result<ModelSpec, NetworkError> {
+        let input = self.graph.input();
+        let classes = self.graph.outputs().first().map_or(0, |&id| self.graph.node(id).dims.len());
+        let own = ([input.channels, input.height, input.width], classes, self.graph.statistics());
+        let told = (card.input, card.labels.len(), card.statistics);
+        if own == told {
+            return Ok(self.graph.spec(card.clone())?);
+        }
+        let spelled = |(input, classes, statistics): ([usize; 3], usize, usize)| {
+            format!("{input:?}, {classes} classes, {statistics} statistics")
+        };
+        let (needs, got) = (spelled(own), spelled(told));
+        Err(SpecError::Unsuitable { arch: card.arch.clone(), needs, got }.into())
+    }
+
     /// The specification under which this network can be trained and federated: its last linear layer is the head.
     ///
     /// # Errors
@@ -36,7 +80,8 @@ impl Network {
     pub fn spec(&self) -> Result<ModelSpec, NetworkError> {
         let input = self.graph.input();
         let classes = self.graph.outputs().first().map_or(0, |&id| self.graph.node(id).dims.len());
-        let card = self.metadata.card([input.channels, input.height, input.width], classes)?;
+        let mut card = self.metadata.card([input.channels, input.height, input.width], classes)?;
+        card.statistics = self.graph.statistics();
         Ok(self.graph.spec(card)?)
     }
 }

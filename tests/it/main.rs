@@ -4,6 +4,7 @@ mod federate;
 mod hash;
 mod kill;
 mod late;
+mod own;
 mod refusals;
 mod sentinels;
 mod tidy;

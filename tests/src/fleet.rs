@@ -22,6 +22,8 @@ pub const SIDE: usize = 8;
 pub struct Setup {
     /// The architecture.
     pub arch: &'static str,
+    /// A network's file and its head instead, if one is brought along.
+    pub model: Option<(PathBuf, &'static str)>,
     /// Side of its pictures.
     pub side: usize,
     /// The method.
@@ -40,6 +42,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             arch: "mlp",
+            model: None,
             side: SIDE,
             method: "cpct",
             rounds: 2,
@@ -111,7 +114,11 @@ impl Fleet {
         let (rounds, boards) = (setup.rounds.to_string(), setup.boards.to_string());
         let participation = setup.participation.to_string();
         let input = format!("1x{0}x{0}", setup.side);
-        let mut init = fleet.aggregator(&["init", "host", "--arch", setup.arch, "--input", &input]);
+        let mut init = fleet.aggregator(&["init", "host"]);
+        match &setup.model {
+            Some((file, head)) => init.arg("--model").arg(file).args(["--head", head]),
+            None => init.args(["--arch", setup.arch, "--input", &input]),
+        };
         init.args(["--labels", "labels.txt", "--aux", "aux", "--method", setup.method, "--rounds", &rounds]);
         init.args(["--participation", &participation, "--min-boards", &boards, "--seed", "7"]);
         init.args(["--set", "rounds.poll_ms=20", "--set", "rounds.retry_ms=20"]);

@@ -6,21 +6,29 @@ use crate::dir::HostDir;
 use anyhow::Context;
 use clap::Args;
 use models::data::{Samples, labels};
+use models::id::Hash;
 use models::nn::arch;
+use models::params::ModelCard;
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  aggregator init fleet --arch cc28 --labels labels.txt --aux aux --rounds 20 --min-boards 2"
+    after_help = "Examples:\n  aggregator init fleet --arch cc28 --labels labels.txt --aux aux --rounds 20 --min-boards 2\n  aggregator init fleet --model net.onnx --head fc --labels labels.txt --no-aux"
 )]
 pub(super) struct Init {
     /// The directory to make
     dir: PathBuf,
     /// Built-in architecture: lenet5, cc28, cc32, cc32-gn, kdhcnn, dw64, res64, mlp, har1d
-    #[arg(long, required_unless_present = "config")]
+    #[arg(long, required_unless_present_any = ["config", "model"])]
     arch: Option<String>,
-    /// One class name a line, in the order of the outputs
-    #[arg(long, value_name = "FILE", required_unless_present = "config")]
+    /// A network of your own, exported as ONNX (operator set 13 to 21); its weights are where training begins
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["arch", "input"], requires = "head")]
+    model: Option<PathBuf>,
+    /// The last fully connected layer of that network, which each board keeps to itself
+    #[arg(long, value_name = "LAYER", requires = "model")]
+    head: Option<String>,
+    /// One class name a line, in the order of the outputs; a network of your own may bring them along, or do with numbers
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["config", "model"])]
     labels: Option<PathBuf>,
     /// Channels×height×width of an input, such as 3x32x32; by default the architecture's own
     #[arg(long, value_name = "CxHxW", value_parser = parse_input)]
@@ -119,6 +127,9 @@ impl Init {
     }
 
     fn model(&self, model: &mut ModelSettings) -> anyhow::Result<()> {
+        if let (Some(path), Some(head)) = (&self.model, &self.head) {
+            *model = brought(path, head)?;
+        }
         if let Some(path) = &self.labels {
             model.labels =
                 labels::parse(read(path)?.as_bytes()).with_context(|| path.display().to_string())?;
@@ -138,6 +149,20 @@ impl Init {
         }
         Ok(())
     }
+}
+
+/// A network of the user's own: what its file says about itself, and the file as it travels.
+fn brought(path: &Path, head: &str) -> anyhow::Result<ModelSettings> {
+    let (network, file) =
+        onnx::bring(&onnx::read(path)?, head).with_context(|| path.display().to_string())?;
+    let stated = network.metadata.preprocessing.is_some();
+    let mut card = network.spec().with_context(|| path.display().to_string())?.card().clone();
+    card.arch = ModelCard::arch_of(Hash::of(&file));
+    let mut settings = ModelSettings::from(&card);
+    if !stated {
+        (settings.mean, settings.std) = (vec![], vec![]);
+    }
+    Ok(ModelSettings { file: Some(file.into()), ..settings })
 }
 
 /// Mean and standard deviation of each channel, by which inputs are standardised; of a channel that never changes, 1.

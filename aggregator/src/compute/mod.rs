@@ -161,7 +161,8 @@ pub(crate) fn rehearse(plan: &Plan, auxiliary: Option<&Samples>) -> Result<(), C
 }
 
 fn first_state(plan: &Plan, bench: &mut Bench) -> Result<Vec<u8>, ComputeError> {
-    let init = nn::init(&plan.graph, &plan.spec, plan.policy.seed);
+    let init = plan.start.clone();
+    let init = init.unwrap_or_else(|| nn::init(&plan.graph, &plan.spec, plan.policy.seed));
     Ok(plan.method.open(&plan.hyper, init, site(plan, RoundId(0)), bench)?)
 }
 

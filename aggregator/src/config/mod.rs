@@ -7,7 +7,7 @@ use crate::http::Limits;
 use models::fed::Extent;
 use models::fed::erased::AnyMethod;
 use models::nn::Graph;
-use models::params::ModelSpec;
+use models::params::{ModelSpec, Params};
 use models::round::{Charter, Policy};
 use models::wire;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// The file in a host's directory.
 pub const FILE: &str = "aggregator.toml";
+/// The file in a host's directory of a network that was brought along.
+pub const NETWORK: &str = "network.onnx";
 
 /// The configuration as typed. Unknown keys are errors; what is left out has a default.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -53,6 +55,10 @@ pub struct Plan {
     pub graph: Arc<Graph>,
     /// Its table of contents.
     pub spec: Arc<ModelSpec>,
+    /// The file that boards read it from, if it was brought along.
+    pub network: Option<Arc<[u8]>>,
+    /// The weights that it came with.
+    pub start: Option<Params>,
     /// The method.
     pub method: &'static dyn AnyMethod,
     /// Its hyper-parameters, encoded.
@@ -82,7 +88,14 @@ impl Settings {
         let wrong = |why: String| ConfigError { problems: vec![format!("{}: {why}", path.display())] };
         let text = std::fs::read_to_string(&path)
             .map_err(|e| wrong(format!("{e}; `aggregator init {}` makes one", dir.display())))?;
-        toml::from_str(&text).map_err(|e| wrong(e.to_string()))
+        let mut settings: Self = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        if settings.model.card().imported().is_some() {
+            let path = dir.join(NETWORK);
+            let bytes = std::fs::read(&path)
+                .map_err(|e| ConfigError { problems: vec![format!("{}: {e}", path.display())] })?;
+            settings.model.file = Some(bytes.into());
+        }
+        Ok(settings)
     }
 
     /// Checks everything and reports all problems together.
@@ -102,10 +115,8 @@ impl Settings {
         );
         let chosen = note(&mut problems, self.method.parse().map_err(|e| vec![e]));
         match (listen, limits, model, chosen) {
-            (Some(listen), Some(limits), Some((graph, spec)), Some((method, hyper, _)))
-                if problems.is_empty() =>
-            {
-                self.plan(listen, limits, graph, spec, method, hyper)
+            (Some(listen), Some(limits), Some(built), Some((method, hyper, _))) if problems.is_empty() => {
+                self.plan(listen, limits, built, method, hyper)
                     .map_err(|problem| ConfigError { problems: vec![problem] })
             }
             _ => Err(ConfigError { problems }),
@@ -116,11 +127,11 @@ impl Settings {
         &self,
         listen: SocketAddr,
         limits: Limits,
-        graph: Arc<Graph>,
-        spec: Arc<ModelSpec>,
+        built: onnx::Built,
         method: &'static dyn AnyMethod,
         hyper: Vec<u8>,
     ) -> Result<Plan, String> {
+        let onnx::Built { graph, spec, start } = built;
         let (extent, prototype) = method.uplink(&hyper, &spec).map_err(|e| e.to_string())?;
         let epochs = method.epochs(&hyper).map_err(|e| e.to_string())?;
         let charter = Charter {
@@ -135,6 +146,8 @@ impl Settings {
         Ok(Plan {
             graph,
             spec,
+            network: self.model.file.clone(),
+            start,
             method,
             hyper,
             policy,

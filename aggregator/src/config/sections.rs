@@ -2,8 +2,7 @@
 use crate::http::Limits;
 use models::fed::Method;
 use models::fed::erased::{AnyMethod, MethodVisitor, method, with_method};
-use models::nn::{Graph, arch};
-use models::params::{ModelCard, ModelSpec, Preprocessing};
+use models::params::{ModelCard, Preprocessing};
 use models::wire;
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -49,7 +48,7 @@ impl Default for ServerSettings {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelSettings {
-    /// Name of a built-in architecture.
+    /// Name of a built-in architecture; `onnx:` and a hash for the network in the directory's file, which `init --model` has put there.
     pub arch: String,
     /// Channels, height, width.
     pub input: [usize; 3],
@@ -61,6 +60,9 @@ pub struct ModelSettings {
     pub mean: Vec<f32>,
     /// Standard deviation per channel that it is divided by; none for 1.
     pub std: Vec<f32>,
+    /// The file of a network that was brought along.
+    #[serde(skip)]
+    pub file: Option<Arc<[u8]>>,
 }
 
 /// `[method]`: fixed once the run has begun.
@@ -120,7 +122,8 @@ impl ServerSettings {
 }
 
 impl ModelSettings {
-    fn card(&self) -> ModelCard {
+    /// What boards are told of the network.
+    pub(super) fn card(&self) -> ModelCard {
         let none = Preprocessing::none(self.input[0]);
         let or = |given: &Vec<f32>, none: Vec<f32>| if given.is_empty() { none } else { given.clone() };
         let preprocessing = Preprocessing { mean: or(&self.mean, none.mean), std: or(&self.std, none.std) };
@@ -128,10 +131,11 @@ impl ModelSettings {
         ModelCard { arch, input: self.input, labels, statistics: self.statistics, preprocessing }
     }
 
-    pub(super) fn build(&self) -> Result<(Arc<Graph>, Arc<ModelSpec>), Vec<String>> {
-        let (graph, spec) = arch::build(&self.card()).map_err(|e| vec![format!("[model] {e}")])?;
-        match wire::to_bytes(&wire::Envelope::at(u64::MAX, spec.card())) {
-            Ok(_) => Ok((graph, spec)),
+    pub(super) fn build(&self) -> Result<onnx::Built, Vec<String>> {
+        let built =
+            onnx::build(&self.card(), self.file.as_deref()).map_err(|e| vec![format!("[model] {e}")])?;
+        match wire::to_bytes(&wire::Envelope::at(u64::MAX, built.spec.card())) {
+            Ok(_) => Ok(built),
             Err(_) => Err(vec!["[model] labels: all names together must stay under 16 KiB".into()]),
         }
     }
@@ -143,7 +147,8 @@ pub(super) type Chosen = (&'static dyn AnyMethod, Vec<u8>, toml::Table);
 impl From<&ModelCard> for ModelSettings {
     fn from(card: &ModelCard) -> Self {
         let ModelCard { arch, input, labels, statistics, preprocessing } = card.clone();
-        Self { arch, input, labels, statistics, mean: preprocessing.mean, std: preprocessing.std }
+        let Preprocessing { mean, std } = preprocessing;
+        Self { arch, input, labels, statistics, mean, std, file: None }
     }
 }
 

@@ -127,6 +127,11 @@ async fn model(State(app): App, _: Board) -> Said<models::params::ModelCard> {
 
 async fn blob(State(app): App, Board(device): Board, Path(name): Path<String>) -> Result<Response, Refusal> {
     let hash = Hash::from_hex(&name).ok_or(Reject::NotYours)?;
+    if let Some(network) = app.plan.network.as_ref().filter(|_| app.plan.spec.card().imported() == Some(hash))
+    {
+        app.traffic.down.fetch_add(network.len() as u64, Ordering::Relaxed);
+        return Ok(([(CONTENT_TYPE, body::OCTETS)], network.to_vec()).into_response());
+    }
     if !app.desk.may_read(device.id, hash).await? {
         return Err(Reject::NotYours.into());
     }

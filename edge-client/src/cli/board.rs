@@ -5,10 +5,10 @@ use crate::data::{self, Loaded, Target};
 use crate::store::{Identity, Membership, Record, Store};
 use crate::train::Network;
 use crate::transport::{Address, HostClock, Https, Link, Trust};
-use ::models::nn::arch;
 use ::models::params::ModelCard;
 use ::models::tensor::kernel::IsaCap;
 use anyhow::Context;
+use onnx::Built;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -89,10 +89,26 @@ pub(super) fn link(
     Ok(Link::new(Box::new(https), clock))
 }
 
-/// The network that the host described, if it did.
-pub(super) fn network(record: &Record) -> anyhow::Result<Network> {
+/// The network that the host described, if it did, with the weights that it came with if it was brought along.
+pub(super) fn built(record: &Record, dir: &Path) -> anyhow::Result<Built> {
     let card = card(record)?;
-    Ok(arch::build(card)?)
+    let file = if card.imported().is_some() { Store::network(dir)? } else { None };
+    Ok(onnx::build(card, file.as_deref())?)
+}
+
+/// The same without weights.
+pub(super) fn network(record: &Record, dir: &Path) -> anyhow::Result<Network> {
+    let Built { graph, spec, .. } = built(record, dir)?;
+    Ok((graph, spec))
+}
+
+/// Asks what the network is, with its file if it was brought along, and keeps both.
+pub(super) fn ask_for_model(link: &mut Link, store: &mut Store) -> anyhow::Result<Built> {
+    let card = link.model()?;
+    let file = card.imported().map(|hash| link.network(hash)).transpose()?;
+    let built = onnx::build(&card, file.as_deref())?;
+    store.adopt_model(card, file.as_deref())?;
+    Ok(built)
 }
 
 /// What the host described.

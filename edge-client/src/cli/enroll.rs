@@ -23,22 +23,22 @@ pub(super) fn enroll(args: &Enroll) -> anyhow::Result<()> {
     let client = enrolment::enroll(&mut store, &mut Link::new(Box::new(https), clock), &token)?;
     board::say(&format!("enrolled as board {client} of {} ({name})", args.host));
     let (identity, member) = store.record().enrolled(store.dir())?;
-    let card = match board::link(identity, member, store.record(), &config)?.model() {
-        Err(error @ CallError::Unreachable { .. }) => {
+    let mut link = board::link(identity, member, store.record(), &config)?;
+    let spec = match board::ask_for_model(&mut link, &mut store) {
+        Err(error) if matches!(error.downcast_ref(), Some(CallError::Unreachable { .. })) => {
             // The board is a member already: nothing is lost.
             board::say(&format!("{error}; `edge-client run` asks it again what the model is"));
             return Ok(());
         }
-        answered => answered?,
+        asked => asked?.spec,
     };
-    let (_, spec) = ::models::nn::arch::build(&card)?;
+    let card = spec.card();
     board::say(&format!(
         "the model is {} with {} classes and {} values",
         card.arch,
         card.labels.len(),
         spec.len()
     ));
-    store.update(|r| r.model = Some(card))?;
     board::say(&format!("next: edge-client run --dir {} --data PATH", store.dir().display()));
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(super) fn infer(args: &Infer) -> anyhow::Result<()> {
         &[("infer.engine", args.engine.clone()), ("infer.ort_lib", lib)],
     )?;
     let record = Store::peek(&config.dir)?;
-    let network = board::network(&record)?;
+    let network = board::network(&record, &config.dir)?;
     let (graph, spec) = &network;
     let predictor = personal(&record, &config, &network)?.predictor(spec)?;
     let engine = engine(config.engine, config.ort_lib.clone(), config.threads)?;

@@ -44,7 +44,7 @@ pub(super) fn list(args: &Models) -> anyhow::Result<()> {
     let ModelsWhat::List(args) = &args.what;
     let config = board::config(&args.board, &Local::default(), &[])?;
     let record = Store::peek(&config.dir)?;
-    let (_, spec) = board::network(&record)?;
+    let (_, spec) = board::network(&record, &config.dir)?;
     let predictor = record.personal.predictor(&spec)?;
     let streams = [("specialist", Some(predictor.specialist())), ("generalist", predictor.generalist())];
     let row = |(name, ensemble): (&str, Option<&::models::fed::Ensemble>)| {
@@ -62,7 +62,7 @@ pub(super) fn list(args: &Models) -> anyhow::Result<()> {
 pub(super) fn export(args: &Export) -> anyhow::Result<()> {
     let config = board::config(&args.board, &Local::default(), &[])?;
     let record = Store::peek(&config.dir)?;
-    let (graph, spec) = board::network(&record)?;
+    let (graph, spec) = board::network(&record, &config.dir)?;
     let graphs = Graphs::of(&record.personal.predictor(&spec)?, &graph)?;
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     write(&args.out.join("specialist.onnx"), &graphs.specialist)?;

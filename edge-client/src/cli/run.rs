@@ -22,8 +22,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<()> {
     let client = member.client;
     let mut link = board::link(identity, member, store.record(), &config)?;
     if store.record().model.is_none() {
-        let card = ask_for_model(&mut link, args.once)?;
-        store.update(|r| r.model = Some(card))?;
+        ask_for_model(&mut link, &mut store, args.once)?;
     }
     let mut workshop = workshop(&store, &config, client)?;
     say(&format!(
@@ -50,15 +49,21 @@ pub(super) fn run(args: &Run) -> anyhow::Result<()> {
 }
 
 /// Asks what the network is, until the host answers; once if so wished.
-fn ask_for_model(link: &mut Link, once: bool) -> Result<::models::params::ModelCard, CallError> {
+fn ask_for_model(link: &mut Link, store: &mut Store, once: bool) -> anyhow::Result<()> {
     let mut backoff = Backoff::new(u64::from(std::process::id()), 500, 300_000);
     loop {
-        match link.model() {
-            Err(error @ CallError::Unreachable { .. }) if !once => say(&format!("{error}; trying again")),
-            answered => return answered,
+        match board::ask_for_model(link, store) {
+            Ok(_) => return Ok(()),
+            Err(error) if !once && unreachable(&error) => say(&format!("{error}; trying again")),
+            Err(error) => return Err(error),
         }
         std::thread::sleep(Duration::from_millis(backoff.next_ms()));
     }
+}
+
+/// Whether it may go well another time.
+fn unreachable(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(CallError::Unreachable { .. }))
 }
 
 /// Tells this life of the process from others that might use the same key.
@@ -85,7 +90,8 @@ fn show_comparison(store: &Store, workshop: &mut Workshop, format: Format) -> an
     say("training alone for as long as this board took part, to compare");
     let personal = &store.record().personal;
     let (network, place) = (workshop.network().clone(), Place::of(workshop));
-    let found = compare(personal, &network, &place, workshop.trainer(personal.seed)?)?;
+    let start = board::built(store.record(), store.dir())?.start;
+    let found = compare(personal, &network, &place, workshop.trainer(personal.seed)?, start)?;
     let facts = vec![
         ("held_out_samples", json!(found.samples)),
         ("alone", json!(found.alone)),
@@ -98,7 +104,7 @@ fn show_comparison(store: &Store, workshop: &mut Workshop, format: Format) -> an
 
 /// The local data, ready to be trained on.
 fn workshop(store: &Store, config: &Config, client: ClientId) -> anyhow::Result<Workshop> {
-    let network = board::network(store.record())?;
+    let network = board::network(store.record(), store.dir())?;
     let loaded = board::samples(config, network.1.card())?;
     let ceiling = usize::try_from(config.memory).unwrap_or(usize::MAX);
     Ok(Workshop::new(network, loaded.samples, client, board::threads(config.threads))?.with_ceiling(ceiling))

@@ -3,8 +3,8 @@ use super::{Call, CallError, HostClock, Transport};
 use models::id::Hash;
 use models::params::{ModelCard, ModelSpec};
 use models::wire::{
-    Answer, Decline, Endpoint, EnrollRequest, Enrolled, Envelope, MESSAGE_CAP, PartRef, Poll, Receipt,
-    from_bytes, to_bytes,
+    Answer, Decline, Endpoint, EnrollRequest, Enrolled, Envelope, MESSAGE_CAP, NETWORK_CAP, PartRef, Poll,
+    Receipt, from_bytes, to_bytes,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,6 +74,18 @@ impl Link {
         match bytes.len() == expected && Hash::of(&bytes) == part.hash {
             true => Ok(bytes),
             false => Err(self.strange("a shared part with another content than its name says")),
+        }
+    }
+
+    /// Fetches the file of a network that was brought along; what comes has the right hash.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn network(&mut self, hash: Hash) -> Result<Vec<u8>, CallError> {
+        let bytes = self.send(Endpoint::BLOB, Some(hash), &[], NETWORK_CAP as u64)?;
+        match Hash::of(&bytes) == hash {
+            true => Ok(bytes),
+            false => Err(self.strange("a network with another content than the model's card says")),
         }
     }
 

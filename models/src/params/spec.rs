@@ -76,10 +76,13 @@ impl Preprocessing {
     }
 }
 
-/// Everything needed to build a built-in network: what travels, and what is hashed.
+/// What the name of an architecture begins with that was brought along; the hash of its file follows.
+const IMPORTED: &str = "onnx:";
+
+/// Everything needed to build a network: what travels, and what is hashed.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ModelCard {
-    /// Name of the architecture.
+    /// Name of the architecture; `onnx:` and the SHA-256 of a file, if the network was brought along.
     pub arch: String,
     /// Channels, height, width of the input.
     pub input: [usize; 3],
@@ -89,6 +92,18 @@ pub struct ModelCard {
     pub statistics: usize,
     /// What is done to a sample before the network sees it.
     pub preprocessing: Preprocessing,
+}
+
+impl ModelCard {
+    /// The name of the architecture that is in the file with this hash.
+    pub fn arch_of(file: Hash) -> String {
+        format!("{IMPORTED}{file}")
+    }
+
+    /// The hash of the network's file, if it was brought along.
+    pub fn imported(&self) -> Option<Hash> {
+        Hash::from_hex(self.arch.strip_prefix(IMPORTED)?)
+    }
 }
 
 /// The table of contents of a model.

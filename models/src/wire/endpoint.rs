@@ -34,8 +34,8 @@ impl Endpoint {
     pub const POLL: Self = row(Method::Post, "/v1/poll", true, "Envelope<Poll>", "Envelope<Answer>");
     /// What the network is: its card.
     pub const MODEL: Self = row(Method::Get, "/v1/model", true, "", "Envelope<ModelCard>");
-    /// A shared part that the board's current task names.
-    pub const BLOB: Self = row(Method::Get, "/v1/blob/{hash}", true, "", "raw little-endian f32");
+    /// A shared part that the board's current task names, or the network's file, if the model's card names one.
+    pub const BLOB: Self = row(Method::Get, "/v1/blob/{hash}", true, "", "raw little-endian f32, or ONNX");
     /// The result of a task.
     pub const UPDATE: Self = row(
         Method::Put,

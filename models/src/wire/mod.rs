@@ -34,6 +34,9 @@ pub const HOST_NAME: &str = "aggregator.spectra.internal";
 /// Longest message that is not a blob or an update.
 pub const MESSAGE_CAP: usize = 16 * 1024;
 
+/// Longest file of a network that was brought along.
+pub const NETWORK_CAP: usize = 64 << 20;
+
 /// Longest header of an update.
 pub const HEADER_CAP: usize = 256;
 

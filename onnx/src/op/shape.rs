@@ -55,6 +55,11 @@ pub(super) fn import_reshape<'a>(
     let literal = source.attributes(&["allowzero"])?.switch("allowzero", false)?;
     let mut target = reader.counts(source, 1)?;
     let partial = reader.partial(source, 0)?;
+    // Where each channel is a group of its own, only what follows tells a group norm from a change of extents.
+    let groups = reader.sole_reader(source).is_some_and(|next| next.op_type == "InstanceNormalization");
+    if groups && let Some(grouped) = super::norm::regroup(reader, &partial, &target) {
+        return Ok(grouped);
+    }
     if let Partial::Value(of) = partial {
         let own: Vec<Option<i64>> =
             std::iter::once(None).chain(reader.axes(of).into_iter().map(|e| Some(e as i64))).collect();

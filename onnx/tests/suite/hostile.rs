@@ -23,6 +23,17 @@ static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     export(&ensemble(&card, 1), &graph, Role::Specialist).unwrap()
 });
 
+/// Exports of others, without their weights.
+static EXPORTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let names = [
+        "signal.script.train.17",
+        "signal.plain.train.21",
+        "squeezenet.dynamo.eval.20",
+        "lenet.script.eval.13",
+    ];
+    names.map(|name| std::fs::read(crate::exports::folder().join(format!("{name}.onnx"))).unwrap()).to_vec()
+});
+
 /// Bytes that are structure, not weights: where a flip is worth trying.
 static STRUCTURE: LazyLock<Vec<usize>> = LazyLock::new(|| {
     let mut model = decode(&GOOD).unwrap();
@@ -183,6 +194,69 @@ fn giant_windows_and_samples_are_refused_unallocated() {
     refuses(&model.encode_to_vec(), &["too large", "numbers of one sample"]);
 }
 
+#[test]
+fn what_a_graph_computes_is_bounded() {
+    let whole = |name: &str, values: &[i64]| TensorProto::whole(name, values);
+    let expand = node("Expand", "blow", &["one", "to"], "y", vec![]);
+    let one = TensorProto::floats("one", &[1], &[1.0]);
+    refuses(&tiny(vec![expand], vec![one, whole("to", &[1 << 30, 1 << 30])], "y"), &["blow", "not read"]);
+    // Doubling again and again.
+    let doubles = (0..40).map(|i| {
+        let (from, to) = (format!("v{i}"), format!("v{}", i + 1));
+        node("Concat", &format!("twice{i}"), &[&from, &from], &to, vec![AttributeProto::int("axis", 0)])
+    });
+    let text = refusal(&tiny(doubles.collect(), vec![whole("v0", &[1, 2, 3])], "v40"));
+    assert!(text.contains("not read") || text.contains("too large"), "{text}");
+    let nodes = (0..10_000).map(|i| node("Relu", &format!("r{i}"), &["input"], &format!("o{i}"), vec![]));
+    refuses(&tiny(nodes.collect(), vec![], "o1"), &["too large", "number of nodes"]);
+    let kept = whole("axes", &[i64::MIN, i64::MAX]);
+    let mean = node("ReduceMean", "mean", &["input", "axes"], "y", vec![]);
+    refuses(&tiny(vec![mean], vec![kept.clone()], "y"), &["mean (ReduceMean)", "axes"]);
+    let squeeze = node("Squeeze", "less", &["input", "axes"], "y", vec![]);
+    refuses(&tiny(vec![squeeze], vec![kept.clone()], "y"), &["less (Squeeze)"]);
+    let reshape = node("Reshape", "shape", &["input", "axes"], "y", vec![]);
+    refuses(&tiny(vec![reshape], vec![kept], "y"), &["shape (Reshape)", "reshapes to"]);
+}
+
+#[test]
+fn weights_beside_the_file_stay_in_its_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, path) = (dir.path().join("net"), dir.path().join("net/net.onnx"));
+    std::fs::create_dir(&folder).unwrap();
+    let values: Vec<u8> = (0..32).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    std::fs::write(folder.join("weights"), [&[9; 16][..], &values].concat()).unwrap();
+    std::fs::write(dir.path().join("secret"), &values).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(dir.path().join("secret"), folder.join("link")).unwrap();
+    let external = |entries: &[(&str, &str)]| {
+        let entry = |&(key, value): &(&str, &str)| onnx::proto::StringStringEntryProto {
+            key: key.into(),
+            value: value.into(),
+        };
+        let external_data = entries.iter().map(entry).collect();
+        let w = TensorProto { data_location: 1, external_data, ..TensorProto::floats("w", &[2, 16], &[]) };
+        let gemm = node("Gemm", "fc", &["v", "w"], "y", vec![AttributeProto::int("transB", 1)]);
+        std::fs::write(
+            &path,
+            tiny(vec![node("Flatten", "flat", &["input"], "v", vec![]), gemm], vec![w], "y"),
+        )
+        .unwrap();
+        onnx::read(&path)
+    };
+    let read = external(&[("location", "weights"), ("offset", "16"), ("length", "128")]).unwrap();
+    assert_eq!(import(&read).unwrap().values[..3], [0.0, 1.0, 2.0]);
+    let outside = dir.path().join("secret").to_string_lossy().into_owned();
+    for location in ["../secret", "link", "absent", "", ".", outside.as_str()] {
+        let refused = external(&[("location", location)]).unwrap_err().to_string();
+        assert!(refused.contains("constant w") && refused.contains("folder"), "{refused}");
+    }
+    for (key, value) in [("offset", "145"), ("length", "9999999999999"), ("length", "-1"), ("offset", "x")] {
+        let refused = external(&[("location", "weights"), (key, value)]).unwrap_err().to_string();
+        assert!(refused.contains("constant w"), "{refused}");
+    }
+    assert!(onnx::read(&folder.join("no.onnx")).is_err());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
@@ -202,6 +276,26 @@ proptest! {
             prop_assert_eq!(network.graph.len(), network.values.len());
             prop_assert!(onnx::write(&network).is_ok());
             answer_one(&bytes, network.graph.input());
+        }
+    }
+
+    #[test]
+    fn a_changed_export_is_refused_or_means_something(
+        which in any::<prop::sample::Index>(),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = EXPORTS[which.index(EXPORTS.len())].clone();
+        for (place, byte) in flips {
+            let at = place.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(network) = import(&crate::exports::with_weights(&bytes)) {
+            prop_assert_eq!(network.graph.len(), network.values.len());
+            prop_assert!(onnx::write(&network).is_ok());
+            let input = network.graph.input();
+            if network.graph.statistics() == 0 {
+                prop_assert!(network.graph.run(&network.values, &vec![0.5; input.len()], &[]).is_ok());
+            }
         }
     }
 

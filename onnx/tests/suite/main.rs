@@ -4,5 +4,7 @@ mod board;
 mod common;
 mod elsewhere;
 mod engines;
+mod exports;
+mod fnv;
 mod hostile;
 mod interchange;

@@ -8,7 +8,7 @@ use crate::fed::fedprism::final_layer;
 use crate::fed::prior::log_prior;
 use crate::fed::prism::Prism;
 use crate::fed::scope::Shared;
-use crate::fed::sketch::sketch;
+use crate::fed::sketch::remembered;
 use crate::fed::streams::AlphaRule;
 use crate::fed::tail::{TailMean, in_tail};
 use crate::fed::{
@@ -229,10 +229,11 @@ impl<S: Shared> State<S> {
         own: Option<&NodeResult<S>>,
     ) -> Result<(), FedError> {
         let at = prototype_range::<S>(hyper.prototype(), self.prism.global.spec());
+        let card = self.prism.global.spec().card();
         for id in replies.ids().to_vec() {
             replies.visit(id, &mut |reply| {
                 if let Some(h) = S::update(reply).and_then(|up| self.prototype(hyper, id, up, at.clone())) {
-                    prism.assignments.note(id, sketch(h, site.seed));
+                    prism.assignments.note(id, remembered(h, card, site.seed));
                 }
             })?;
         }
@@ -241,7 +242,7 @@ impl<S: Shared> State<S> {
                 Prototype::Weights => Some(final_layer(&own.end)),
                 _ => self.prototype(hyper, AUXILIARY, &own.update, at),
             };
-            h.into_iter().for_each(|h| prism.assignments.note(AUXILIARY, sketch(h, site.seed)));
+            h.into_iter().for_each(|h| prism.assignments.note(AUXILIARY, remembered(h, card, site.seed)));
         }
         Ok(())
     }

@@ -272,6 +272,12 @@ impl Graph {
         self.nodes[0].dims
     }
 
+    /// The same nodes, answering others; what they don't depend on stays.
+    #[must_use]
+    pub fn answering(&self, outputs: &[NodeId]) -> Self {
+        Self { outputs: outputs.to_vec(), ..self.clone() }
+    }
+
     /// Width of the conditioning vector, 0 if there is none.
     pub fn statistics(&self) -> usize {
         self.nodes.iter().find(|n| n.op == Op::Conditioning).map_or(0, |n| n.dims.len())
