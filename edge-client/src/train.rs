@@ -29,7 +29,7 @@ pub enum TrainerError {
 #[derive(Debug)]
 pub struct Workshop {
     network: Network,
-    samples: Samples,
+    data: Arc<Dataset>,
     client: ClientId,
     pool: Option<Arc<ThreadPool>>,
     /// The most bytes that training may take.
@@ -41,14 +41,15 @@ impl Workshop {
     /// A workshop on these samples with so many threads.
     ///
     /// # Errors
-    /// [`TrainerError::Threads`].
+    /// [`TrainerError::Data`], [`TrainerError::Threads`].
     pub fn new(
         network: Network,
         samples: Samples,
         client: ClientId,
         threads: NonZeroUsize,
     ) -> Result<Self, TrainerError> {
-        Ok(Self { network, samples, client, pool: pool(threads)?, ceiling: usize::MAX, built: None })
+        let (data, pool) = (Arc::new(dataset(&network, samples)?), pool(threads)?);
+        Ok(Self { network, data, client, pool, ceiling: usize::MAX, built: None })
     }
 
     /// The same with a ceiling on the memory of training: what is planned to take more is refused.
@@ -66,7 +67,7 @@ impl Workshop {
             Some((built_for, trainer)) if built_for == seed => trainer,
             _ => LocalTrainer::new(
                 self.network.clone(),
-                self.dataset()?,
+                Arc::clone(&self.data),
                 (seed, self.client),
                 self.pool.clone(),
             )?
@@ -92,17 +93,20 @@ impl Workshop {
 
     /// How many samples there are.
     pub fn samples(&self) -> usize {
-        self.samples.len()
+        self.data.len()
     }
+}
 
-    fn dataset(&self) -> Result<Dataset, DataError> {
-        let inputs = match self.samples.inputs().elements() {
-            Elements::U8(bytes) => Inputs::Bytes(bytes.clone()),
-            Elements::I16(_) => Inputs::Floats(self.samples.inputs().to_f32()),
-        };
-        let (width, classes) = (self.samples.inputs().width(), self.network.1.classes());
-        Dataset::new(inputs, self.samples.labels().to_vec(), width, classes)
-    }
+/// The samples as training wants them, held once.
+fn dataset((_, spec): &Network, samples: Samples) -> Result<Dataset, DataError> {
+    let (inputs, labels) = samples.into_parts();
+    let width = inputs.width();
+    let floats = matches!(inputs.elements(), Elements::I16(_)).then(|| inputs.to_f32());
+    let inputs = match (floats, inputs.into_elements()) {
+        (None, Elements::U8(bytes)) => Inputs::Bytes(bytes),
+        (floats, _) => Inputs::Floats(floats.unwrap_or_default()),
+    };
+    Dataset::new(inputs, labels, width, spec.classes())
 }
 
 /// Threads that stay, or none where the calling one is enough.

@@ -1,5 +1,6 @@
 //! `run` and `personalize`.
 use super::args::{Personalize, Run};
+use super::bench::system::rss;
 use super::board::{self, say};
 use super::output::{self, Format};
 use crate::agent::{Agent, Means, Until, Uptime};
@@ -45,7 +46,11 @@ pub(super) fn run(args: &Run) -> anyhow::Result<()> {
         clock: &Uptime::default(),
         log: &mut say,
     };
-    Ok(agent.run(until, nonce()?)?)
+    agent.run(until, nonce()?)?;
+    if let Some(kib) = rss("VmHWM:") {
+        say(&format!("at most {} MiB of memory were in use", kib >> 10));
+    }
+    Ok(())
 }
 
 /// Asks what the network is, until the host answers; once if so wished.

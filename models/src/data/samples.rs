@@ -82,6 +82,11 @@ impl Inputs {
         self.elements.is_empty()
     }
 
+    /// The raw numbers alone.
+    pub fn into_elements(self) -> Elements {
+        self.elements
+    }
+
     /// The raw numbers of all samples.
     pub fn elements(&self) -> &Elements {
         &self.elements
@@ -171,6 +176,11 @@ impl Samples {
             true => Ok(Self { inputs, labels }),
             false => Err(DataError::Unpaired { samples: inputs.len(), labels: labels.len() }),
         }
+    }
+
+    /// The samples and their classes.
+    pub fn into_parts(self) -> (Inputs, Vec<u16>) {
+        (self.inputs, self.labels)
     }
 
     /// The samples.

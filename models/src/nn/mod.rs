@@ -12,6 +12,7 @@ mod isa;
 mod layer;
 mod local;
 pub mod loss;
+mod metrics;
 pub mod optim;
 mod trainer;
 
@@ -22,7 +23,8 @@ pub use forward::{Extractor, Forward};
 pub use graph::{Graph, GraphBuilder, GraphError, NodeId, Op};
 pub use init::init;
 pub use isa::{cap_isa, isa};
-pub use local::{LocalTrainer, Shuffle, metrics};
+pub use local::{LocalTrainer, Shuffle};
+pub use metrics::metrics;
 pub use trainer::{
     ClassCounts, Distill, Features, Job, LearningRate, Loss, Metrics, Proximal, Split, TrainError, Trained,
     Trainer,

@@ -46,7 +46,7 @@ impl Display for Heat {
 }
 
 /// A number of kB about this process, where the system says.
-pub(super) fn rss(key: &str) -> Option<u64> {
+pub(in crate::cli) fn rss(key: &str) -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with(key))?;
     line.split_whitespace().nth(1)?.parse().ok()
