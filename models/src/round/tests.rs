@@ -257,7 +257,7 @@ impl Fleet {
     }
 
     fn fit(&mut self, id: usize, task: &Task) -> Happening {
-        let out = Outgoing::from_wire(Extent::Backbone, vec![id as f32; 8], 5, Start::Global, vec![]);
+        let out = Outgoing::from_wire(Extent::Backbone, vec![id as f32 / 64.0; 8], 5, Start::Global, vec![]);
         let pending = Pending {
             round: task.round,
             sealed: seal_update(task.round, Codec::F32, &spec(), &out).unwrap(),
