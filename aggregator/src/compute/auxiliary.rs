@@ -3,7 +3,7 @@ use crate::dir::{self, DirError};
 use flate2::read::GzDecoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageReader, Limits};
-use models::data::{DataError, Elements, Inputs, Samples, idx};
+use models::data::{DataError, Elements, Inputs, Samples, idx, labels};
 use models::params::ModelCard;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -139,16 +139,9 @@ fn folders(path: &Path, listing: &[PathBuf], card: &ModelCard) -> Result<Samples
         .map_err(at(path))
 }
 
-/// The class that a folder's name means: letters and digits count, case doesn't, so that `T-shirt/top` is `t-shirt_top`; or its number.
 fn class_of(folder: &Path, card: &ModelCard) -> Result<u16, AuxiliaryError> {
-    let plain = |text: &str| {
-        text.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect::<String>()
-    };
-    let name = name(folder);
-    let by_name = card.labels.iter().position(|label| plain(label) == plain(&name));
-    let by_number = || name.parse().ok().filter(|&n: &usize| n < card.labels.len());
     let unknown = || AuxiliaryError::UnknownClass { path: folder.into(), labels: card.labels.join(", ") };
-    by_name.or_else(by_number).and_then(|n| u16::try_from(n).ok()).ok_or_else(unknown)
+    labels::class_of(&name(folder), &card.labels).ok_or_else(unknown)
 }
 
 /// A picture as channel-first bytes of the network's size.

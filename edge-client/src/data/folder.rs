@@ -1,6 +1,6 @@
 //! Folders of pictures: one sub-folder per class.
 use super::{Fit, Loaded, LocalDataError, Target, decode, files};
-use models::data::{Elements, Inputs, Samples};
+use models::data::{Elements, Inputs, Samples, labels};
 use std::path::{Path, PathBuf};
 
 /// Names of corrupt pictures that are shown before the rest is only counted.
@@ -85,17 +85,8 @@ fn no_folders(path: &Path, listing: &[PathBuf], target: Target<'_>) -> LocalData
     }
 }
 
-/// The class that a folder's name means: a label's name (letters and digits count, case doesn't), or else its number.
 fn class_of(folder: &Path, labels: &[String]) -> Option<u16> {
-    let name = files::name(folder);
-    let by_name = labels.iter().position(|label| plain(label) == plain(&name));
-    let by_number = || name.parse().ok().filter(|&n: &usize| n < labels.len());
-    by_name.or_else(by_number).and_then(|n| u16::try_from(n).ok())
-}
-
-/// So that `T-shirt/top`, which can't name a folder, is found as `t-shirt_top`.
-fn plain(name: &str) -> String {
-    name.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+    labels::class_of(&folder.file_name()?.to_string_lossy(), labels)
 }
 
 fn unknown_folder(folder: &Path, labels: &[String]) -> String {

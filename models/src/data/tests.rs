@@ -91,6 +91,26 @@ fn class_names_are_unique_and_printable() {
     assert!(matches!(labels::parse(many.as_bytes()), Err(DataError::ClassCount { .. })));
 }
 
+#[test]
+fn a_folder_means_its_exact_name_before_any_other_and_never_one_of_two() {
+    let named = |labels: &[&str], name: &str| {
+        labels::class_of(name, &labels.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>())
+    };
+    assert_eq!(named(&["a/b", "a_b"], "a_b"), Some(1), "the exact name, though another reads the same");
+    assert_eq!(named(&["Cat", "cat"], "cat"), Some(1));
+    assert_eq!(named(&["Cat", "cat"], "CAT"), None, "two could be meant");
+    assert_eq!(named(&["\u{1f431}", "\u{1f436}"], "\u{1f436}"), Some(1));
+    assert_eq!(named(&["\u{1f431}", "\u{1f436}"], "_"), None);
+    assert_eq!(named(&["Cat", "Dog"], "cAT"), Some(0));
+    assert_eq!((named(&["Cat", "Dog"], "1"), named(&["Cat", "Dog"], "2")), (Some(1), None));
+    assert_eq!((named(&["Cat", "Dog"], "+1"), named(&["Cat", "Dog"], "")), (None, None));
+    assert_eq!(
+        (named(&["1", "2", "3"], "1"), named(&["1", "2", "3"], "0")),
+        (Some(0), None),
+        "where classes are called by numbers, a number is a name"
+    );
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
