@@ -7,6 +7,7 @@ pub mod cli;
 pub mod compare;
 pub mod config;
 pub mod data;
+mod disk;
 pub mod enrolment;
 pub mod personal;
 pub mod secret;

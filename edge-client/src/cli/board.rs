@@ -1,7 +1,8 @@
 //! From what was typed to a configuration, a board and its way to the host.
 use super::args::{Board, Local, Validate};
-use crate::config::{Config, Raw};
+use crate::config::{Config, ConfigError, Raw};
 use crate::data::{self, Loaded, Target};
+use crate::disk;
 use crate::store::{Identity, Membership, Record, Store};
 use crate::train::Network;
 use crate::transport::{Address, HostClock, Https, Link, Trust};
@@ -12,6 +13,9 @@ use onnx::Built;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+/// Longest configuration file that is read.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
 /// The effective configuration, with these flags over environment, file and defaults.
 pub(super) fn config(
     board: &Board,
@@ -20,7 +24,8 @@ pub(super) fn config(
 ) -> anyhow::Result<Config> {
     let mut raw = Raw::default();
     if let Some(path) = &board.config {
-        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let unreadable = |e| ConfigError(vec![format!("{}: {e}", path.display())]);
+        let text = disk::text(path, LONGEST_CONFIG).map_err(unreadable)?;
         raw = raw.with_file(&text);
     }
     raw = raw.with_environment(|name| std::env::var(name).ok());

@@ -3,6 +3,7 @@ use super::args::{Export, Local, Looking, Models, ModelsWhat};
 use super::board::{self, say};
 use super::output::{self, Row};
 use crate::answers::Graphs;
+use crate::disk;
 use crate::store::{Record, Store};
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -76,7 +77,7 @@ pub(super) fn export(args: &Export) -> anyhow::Result<()> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    std::fs::write(path, bytes).with_context(|| path.display().to_string())?;
+    disk::replace(path, bytes).with_context(|| path.display().to_string())?;
     println!("{}", path.display());
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(super) fn install_place() -> PathBuf {
 
 fn install(args: &OrtInstall) -> anyhow::Result<()> {
     let to = args.to.clone().unwrap_or_else(install_place);
-    let file = File::open(&args.from).with_context(|| args.from.display().to_string())?;
+    let file = crate::disk::open(&args.from).with_context(|| args.from.display().to_string())?;
     let mut wheel = ZipArchive::new(file).with_context(|| format!("{} is no wheel", args.from.display()))?;
     let all = wheel.file_names().collect::<Result<Vec<_>, _>>()?;
     let names: Vec<String> = all.into_iter().map(Cow::into_owned).filter(|n| is_library(n)).collect();

@@ -1,7 +1,8 @@
 //! Reading and recognising data files.
 use super::LocalDataError;
+use crate::disk;
 use flate2::read::GzDecoder;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ const CAP_MIB: u64 = 1024;
 /// A file's bytes, unpacked if they are gzip.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, LocalDataError> {
     let fail = |source| LocalDataError::Read { path: path.into(), source };
-    let mut file = File::open(path).map_err(fail)?;
+    let mut file = disk::open(path).map_err(fail)?;
     let mut start = [0; 2];
     let got = file.read(&mut start).map_err(fail)?;
     let whole = start[..got].chain(file);
