@@ -1,10 +1,10 @@
 //! `enroll`.
 use super::args::{Enroll, Local};
-use super::board;
+use super::{Usage, board};
+use crate::disk;
 use crate::enrolment;
 use crate::transport::{CallError, HostClock, Https, Link, Trust};
-use ::models::wire::Token;
-use anyhow::Context;
+use ::models::wire::{NotAToken, Token};
 use std::io::Read;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const LONGEST: u64 = 4096;
 pub(super) fn enroll(args: &Enroll) -> anyhow::Result<()> {
     let config = board::config(&args.board, &Local::default(), &[])?;
     let address = args.host.clone();
-    let token: Token = read_token(&args.token)?.parse()?;
+    let token = read_token(&args.token)?;
     let name = args.name.clone().unwrap_or_else(machine_name);
     let mut store = board::open(&config)?;
     enrolment::prepare(&mut store, &address.to_string(), &name)?;
@@ -43,14 +43,20 @@ pub(super) fn enroll(args: &Enroll) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read_token(path: &Path) -> anyhow::Result<String> {
+/// The token in a file or on standard input. What was typed isn't repeated: it may be the token itself.
+fn read_token(path: &Path) -> anyhow::Result<Token> {
+    let read = if path == Path::new("-") { from_stdin() } else { disk::text(path, LONGEST) };
+    let unreadable = |error| {
+        Usage(format!(
+            "the token can't be read ({error}): `--token` takes the name of a file that holds it, or - for standard input"
+        ))
+    };
+    Ok(read.map_err(unreadable)?.parse().map_err(|e: NotAToken| Usage(e.to_string()))?)
+}
+
+fn from_stdin() -> std::io::Result<String> {
     let mut text = String::new();
-    if path == Path::new("-") {
-        std::io::stdin().take(LONGEST).read_to_string(&mut text).context("standard input")?;
-    } else {
-        let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
-        file.take(LONGEST).read_to_string(&mut text).with_context(|| path.display().to_string())?;
-    }
+    std::io::stdin().take(LONGEST).read_to_string(&mut text)?;
     Ok(text)
 }
 
