@@ -15,7 +15,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum EnrollError {
     /// It is enrolled somewhere else already.
-    #[error("this directory belongs to board {client} of {host}; give another `--dir` to enrol at {wanted}")]
+    #[error("this directory belongs to board {client} of {host}; give another `--dir` to enrol at {wanted}; if that is the same host at a new address, leave `--token` out")]
     Elsewhere {
         /// Its number there.
         client: ClientId,
@@ -71,16 +71,34 @@ pub fn prepare(store: &mut Store, host: &str, name: &str) -> Result<(), EnrollEr
     Ok(store.update(|r| r.identity = Some(identity))?)
 }
 
-/// Asks the host to be let in and keeps what it gives.
+/// Keeps another address of the host that this board is enrolled at. Whoever answers there must be the same authority, as
+/// always: a wrong address finds no trust.
+///
+/// # Errors
+/// [`EnrollError::Store`].
+pub fn relocate(store: &mut Store, host: &str) -> Result<(), EnrollError> {
+    Ok(store.update(|r| {
+        if let Some(identity) = &mut r.identity {
+            identity.host = host.into();
+        }
+    })?)
+}
+
+/// Asks the host to be let in and keeps what it gives. `log` hears of each try that came to nothing.
 ///
 /// # Errors
 /// [`EnrollError`].
-pub fn enroll(store: &mut Store, link: &mut Link, token: &Token) -> Result<ClientId, EnrollError> {
+pub fn enroll(
+    store: &mut Store,
+    link: &mut Link,
+    token: &Token,
+    log: &mut dyn FnMut(&str),
+) -> Result<ClientId, EnrollError> {
     let Some(identity) = store.record().identity.clone() else {
         return Err(EnrollError::Answer { why: "no key was prepared" });
     };
     let key = read_key(&identity.key)?;
-    let given = ask(link, &request(&identity.name, &key, token)?)?;
+    let given = ask(link, &request(&identity.name, &key, token)?, log)?;
     let member = check(&given, &key, token.authority)?;
     let client = member.client;
     let heard = link.clock().seconds();
@@ -108,11 +126,16 @@ fn request(name: &str, key: &KeyPair, token: &Token) -> Result<EnrollRequest, En
 }
 
 /// Asks, again for a while if the host can't be reached: a board is often switched on before its network.
-fn ask(link: &mut Link, request: &EnrollRequest) -> Result<Enrolled, CallError> {
+fn ask(
+    link: &mut Link,
+    request: &EnrollRequest,
+    log: &mut dyn FnMut(&str),
+) -> Result<Enrolled, CallError> {
     let mut backoff = Backoff::new(u64::from(std::process::id()), 250, 4_000);
-    for _ in 1..TRIES {
+    for attempt in 1..TRIES {
         match link.enroll(request) {
-            Err(CallError::Unreachable { .. }) => {
+            Err(error @ CallError::Unreachable { .. }) => {
+                log(&format!("try {attempt} of {TRIES}: {error}; trying again"));
                 std::thread::sleep(Duration::from_millis(backoff.next_ms()));
             }
             answered => return answered,

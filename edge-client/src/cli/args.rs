@@ -1,6 +1,7 @@
 //! What can be typed.
 use super::output::Format;
 use crate::transport::Address;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use models::params::UpdateMode;
 use onnx::runtime::Engine;
@@ -20,7 +21,7 @@ pub struct Cli {
 pub enum Command {
     /// Become known to a host by a one-time token
     #[command(
-        after_help = "Example:\n  edge-client enroll --host https://host.example:8443 --token kitchen.token --dir kitchen"
+        after_help = "Examples:\n  edge-client enroll --host https://host.example:8443 --token kitchen.token --dir kitchen\n  edge-client enroll --host https://moved.example:8443 --dir kitchen"
     )]
     Enroll(Enroll),
     /// Take part in training; resumes where it was stopped
@@ -109,9 +110,10 @@ pub struct Enroll {
     /// Where the host is
     #[arg(long, value_name = "https://NAME:PORT")]
     pub host: Address,
-    /// File with the one-time token, or - for standard input
+    /// File with the one-time token, or - for standard input; a board that is enrolled already needs none to follow its host to
+    /// a new address
     #[arg(long, value_name = "FILE|-")]
-    pub token: PathBuf,
+    pub token: Option<PathBuf>,
     /// How the host's operator sees this board [default: the machine's name]
     #[arg(long)]
     pub name: Option<String>,
@@ -262,7 +264,7 @@ pub enum BenchWhat {
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     /// Architecture
-    #[arg(long, default_value = "cc28")]
+    #[arg(long, default_value = "cc28", value_parser = PossibleValuesParser::new(models::nn::arch::NAMES))]
     pub arch: String,
     /// Samples at a time
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]

@@ -33,7 +33,8 @@ impl std::str::FromStr for Address {
         let wrong = || NotAnAddress { text: text.into() };
         let trimmed = text.trim().trim_end_matches('/');
         let uri: ureq::http::Uri = trimmed.parse().map_err(|_| wrong())?;
-        let plain = uri.path().trim_matches('/').is_empty() && uri.query().is_none();
+        let named = uri.authority().is_some_and(|a| !a.as_str().contains('@'));
+        let plain = named && uri.path().trim_matches('/').is_empty() && uri.query().is_none();
         match uri.scheme_str() == Some("https") && plain && uri.host().is_some_and(|h| !h.is_empty()) {
             true => Ok(Self(trimmed.into())),
             false => Err(wrong()),

@@ -26,6 +26,8 @@ fn only_an_https_address_without_a_path_is_a_host() {
         "https://host/path",
         "https://host?x=1",
         "ftp://host",
+        "https://user:secret@host:8443",
+        "https://user@host",
     ] {
         assert!(wrong.parse::<Address>().is_err(), "{wrong}");
     }

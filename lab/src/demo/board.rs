@@ -40,7 +40,7 @@ impl Seat {
         let mut store = Store::open(&self.dir)?;
         enrolment::prepare(&mut store, &self.host, &self.name())?;
         let mut link = self.link(&Trust::Pin(token.authority), HostClock::new(0))?;
-        Ok(enrolment::enroll(&mut store, &mut link, token)?)
+        Ok(enrolment::enroll(&mut store, &mut link, token, &mut |_| ())?)
     }
 
     /// Takes part on these samples until training is over and the final model is adapted.
