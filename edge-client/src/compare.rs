@@ -13,10 +13,10 @@ use std::sync::Arc;
 pub struct Compared {
     /// Samples held out.
     pub samples: usize,
-    /// A network trained here alone, with as many passes over the data.
-    pub alone: f64,
+    /// A network trained here alone, with as many passes over the data; nothing if no sample was held out.
+    pub alone: Option<f64>,
     /// The personal model.
-    pub specialist: f64,
+    pub specialist: Option<f64>,
     /// The shared model, if there is one beside it.
     pub generalist: Option<f64>,
 }
@@ -24,9 +24,12 @@ pub struct Compared {
 impl Compared {
     /// Whether taking part helped, as far as so many samples can tell: beyond two standard errors of the difference.
     pub fn verdict(&self) -> &'static str {
-        let gain = self.specialist - self.alone;
-        let doubt = 2.0
-            * (2.0 * self.alone.max(0.05) * (1.0 - self.alone).max(0.05) / self.samples.max(1) as f64).sqrt();
+        let (Some(specialist), Some(alone)) = (self.specialist, self.alone) else {
+            return "no sample is held out: nothing can be compared";
+        };
+        let gain = specialist - alone;
+        let doubt =
+            2.0 * (2.0 * alone.max(0.05) * (1.0 - alone).max(0.05) / self.samples.max(1) as f64).sqrt();
         match () {
             () if gain > doubt => "federation helped this board",
             () if gain < -doubt => "federation did not help this board",
@@ -65,11 +68,17 @@ pub fn compare(
 }
 
 fn shared(predictor: &Predictor, trainer: &mut dyn Trainer) -> Result<Option<f64>, FedError> {
-    predictor.generalist().map(|generalist| accuracy(generalist, trainer)).transpose()
+    match predictor.generalist() {
+        Some(generalist) => accuracy(generalist, trainer),
+        None => Ok(None),
+    }
 }
 
-/// Share of right answers on the samples held out.
-fn accuracy(ensemble: &Ensemble, trainer: &mut dyn Trainer) -> Result<f64, FedError> {
+/// Share of right answers on the samples held out, if there are any.
+fn accuracy(ensemble: &Ensemble, trainer: &mut dyn Trainer) -> Result<Option<f64>, FedError> {
+    if trainer.samples(Split::Validation) == 0 {
+        return Ok(None);
+    }
     let streams = ensemble.streams.iter();
     let features = streams
         .map(|s| trainer.features(&s.backbone, &s.conditioning, Split::Validation))
@@ -79,5 +88,19 @@ fn accuracy(ensemble: &Ensemble, trainer: &mut dyn Trainer) -> Result<f64, FedEr
     let classes = ensemble.spec.classes().max(1);
     let right =
         answers.chunks_exact(classes).zip(labels).filter(|(p, y)| models::fed::argmax(p) == usize::from(**y));
-    Ok(right.count() as f64 / labels.len().max(1) as f64)
+    Ok(Some(right.count() as f64 / labels.len().max(1) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_samples_held_out_nothing_is_claimed() {
+        let of = |samples, share| Compared { samples, alone: share, specialist: share, generalist: share };
+        assert!(of(0, None).verdict().starts_with("no sample is held out"));
+        let better = Compared { specialist: Some(0.9), ..of(1000, Some(0.5)) };
+        assert_eq!(better.verdict(), "federation helped this board");
+        assert_eq!(of(1000, Some(0.5)).verdict(), "no difference that so few samples could show");
+    }
 }

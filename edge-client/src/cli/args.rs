@@ -264,7 +264,7 @@ pub enum BenchWhat {
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     /// Architecture
-    #[arg(long, default_value = "cc28", value_parser = PossibleValuesParser::new(models::nn::arch::NAMES))]
+    #[arg(long, default_value = "cc28", value_parser = PossibleValuesParser::new(::models::nn::arch::NAMES))]
     pub arch: String,
     /// Samples at a time
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]

@@ -121,6 +121,18 @@ pub(super) fn card(record: &Record) -> anyhow::Result<&ModelCard> {
     record.model.as_ref().context("this board doesn't know its model yet; `edge-client run` asks the host")
 }
 
+/// What to tell the owner of a board that has not taken the final model over yet, if there is anything to answer with.
+pub(super) fn not_final(record: &Record, dir: &Path) -> Option<String> {
+    let personal = &record.personal;
+    (personal.held.is_none() && !personal.learned.expose().is_empty()).then(|| {
+        format!(
+            "notice: this board doesn't have its personal model yet, only what it learned in {} round(s); `edge-client run --dir {} --data PATH --until-finished` gets it once training is over",
+            personal.rounds,
+            dir.display()
+        )
+    })
+}
+
 /// The local data, with everything said that the owner should know.
 pub(super) fn samples(config: &Config, card: &ModelCard) -> anyhow::Result<Loaded> {
     let loaded = data::load(&config.data, Target::of(card, config.resize))?;

@@ -11,6 +11,7 @@ use crate::train::{Network, Workshop};
 use ::models::fed::{Decider, Routed, argmax};
 use ::models::infer::Runtime;
 use ::models::params::ModelSpec;
+use anyhow::bail;
 use onnx::runtime::{Engine, Options};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -37,20 +38,30 @@ pub(super) fn infer(args: &Infer) -> anyhow::Result<()> {
     for error in &asked.unusable {
         say(&format!("warning: left out: {error}"));
     }
-    output::print(args.format, &rows(&mut answerer, &asked, spec, engine.as_ref(), args.format)?)?;
-    Ok(())
+    let mut rows = rows(&mut answerer, &asked, spec, engine.as_ref(), args.format)?;
+    if args.format != Format::Table {
+        rows.iter_mut().for_each(|row| row.push(("final_model", json!(record.personal.held.is_some()))));
+    }
+    output::print(args.format, &rows)?;
+    match asked.unusable.len() {
+        0 => Ok(()),
+        left_out => bail!("{left_out} input(s) could not be answered"),
+    }
 }
 
 /// What the board learned; adapted here and now if that is still to be done and there are data.
 fn personal(record: &Record, config: &Config, network: &Network) -> anyhow::Result<Personal> {
     let personal = record.personal.clone();
+    if let Some(notice) = board::not_final(record, &config.dir) {
+        say(&notice);
+    }
     if !personal.adapted.expose().is_empty() || config.data.is_empty() {
         return Ok(personal);
     }
     let client = record.enrolled(&config.dir)?.1.client;
     let samples = board::samples(config, network.1.card())?.samples;
     let mut workshop = Workshop::new(network.clone(), samples, client, board::threads(config.threads))?;
-    say("training is not over: answering with the present state, adapted to the data given");
+    say("answering with the present state, adapted to the data given");
     Ok(personal.personalize(&Place::of(&workshop), workshop.trainer(personal.seed)?)?)
 }
 

@@ -67,13 +67,14 @@ pub(super) fn export(args: &Export) -> anyhow::Result<()> {
     let graphs = Graphs::of(&record.personal.predictor(&spec)?, &graph)?;
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     write(&args.out.join("specialist.onnx"), &graphs.specialist)?;
-    match &graphs.generalist {
-        Some(bytes) => write(&args.out.join("generalist.onnx"), bytes),
-        None => {
-            say("this method has one stream: no generalist is written");
-            Ok(())
-        }
+    let notice = board::not_final(&record, &config.dir);
+    match (&graphs.generalist, &notice) {
+        (Some(bytes), _) => write(&args.out.join("generalist.onnx"), bytes)?,
+        (None, Some(_)) => say("no generalist is written: it comes with the personal model"),
+        (None, None) => say("this board's model has one stream: no generalist is written"),
     }
+    notice.iter().for_each(|notice| say(notice));
+    Ok(())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
