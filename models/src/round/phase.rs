@@ -51,7 +51,7 @@ pub enum Phase {
     Aggregating(Collecting),
     /// The last round is over; the host makes the final state.
     Finishing,
-    /// Too many failures in a row: the operator must look.
+    /// Too often in a row too few boards replied: the operator must look.
     Stalled,
     /// Training is over.
     Finished,

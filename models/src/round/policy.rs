@@ -22,8 +22,10 @@ pub struct Policy {
     pub poll_ms: u32,
     /// Pause before a failed round is opened again; doubles with each failure.
     pub retry_ms: u64,
-    /// Failures in a row after which the run stalls until the operator restarts it.
+    /// Rounds in a row with too few replies after which the run stalls until the operator restarts it.
     pub max_failures: u32,
+    /// Starts of one board's process that are taken note of in an hour.
+    pub sessions_per_hour: u32,
     /// The root seed of the run.
     pub seed: u64,
     /// How updates are coded.
@@ -42,6 +44,7 @@ impl Default for Policy {
             poll_ms: 10_000,
             retry_ms: 10_000,
             max_failures: 5,
+            sessions_per_hour: 60,
             seed: 0,
             codec: Codec::Int8Row,
         }
@@ -67,7 +70,7 @@ impl Policy {
     /// One [`PolicyError`] for each field.
     pub fn check(&self) -> Result<(), Vec<PolicyError>> {
         let share = |x: f32| x > 0.0 && x <= 1.0;
-        let fields: [(&'static str, String, bool, &'static str); 8] = [
+        let fields: [(&'static str, String, bool, &'static str); 9] = [
             ("rounds", self.rounds.to_string(), self.rounds > 0, "must be at least 1"),
             (
                 "participation",
@@ -86,6 +89,12 @@ impl Policy {
             ),
             ("poll_ms", self.poll_ms.to_string(), self.poll_ms >= 1, "must be at least 1"),
             ("max_failures", self.max_failures.to_string(), self.max_failures > 0, "must be at least 1"),
+            (
+                "sessions_per_hour",
+                self.sessions_per_hour.to_string(),
+                self.sessions_per_hour > 0,
+                "must be at least 1",
+            ),
         ];
         let wrong: Vec<_> = fields
             .into_iter()

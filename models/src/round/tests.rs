@@ -43,7 +43,15 @@ fn charter() -> Charter {
 }
 
 fn policy() -> Policy {
-    Policy { rounds: 3, min_boards: 2, round_ms: 1_000, poll_ms: 10, retry_ms: 50, ..Policy::default() }
+    Policy {
+        rounds: 3,
+        min_boards: 2,
+        round_ms: 1_000,
+        poll_ms: 10,
+        retry_ms: 50,
+        sessions_per_hour: 1_000_000,
+        ..Policy::default()
+    }
 }
 
 fn published(tag: u32) -> Published {
@@ -147,6 +155,70 @@ fn a_round_without_quorum_is_opened_again_and_stalls_in_the_end() {
     }
     assert_eq!(host.status(Millis(now)).phase, Phase::Stalled);
     assert_eq!(host.status(Millis(now)).published, Some(published(0)), "the old state stays");
+}
+
+#[test]
+fn a_stalled_run_is_recalled_as_such_and_goes_on_after_a_restart() {
+    let why = Abandoned::TooFew { got: 0, needed: 1 };
+    let failed = Event::Failed { round: RoundId(0), why, again: Millis(9) };
+    let mut log = vec![Event::Ready { published: published(0) }];
+    log.extend(std::iter::repeat_n(failed, policy().max_failures as usize));
+    let left = Coordinator::recall(policy(), charter(), &log).status(Millis(10));
+    assert_eq!((left.phase, left.failures), (Phase::Stalled, policy().max_failures));
+    let again = Coordinator::replay(policy(), charter(), Millis(10), &log).status(Millis(10));
+    assert_eq!((again.phase, again.failures), (Phase::Gathering { not_before: Millis(10) }, 0));
+}
+
+#[test]
+fn what_fails_on_the_host_is_tried_again_ever_more_slowly_and_never_given_up() {
+    let mut host = Coordinator::new(policy(), charter());
+    let (mut now, mut pauses) = (0, Vec::new());
+    for _ in 0..20 {
+        assert_eq!(host.poll_effect(), Some(Effect::Prepare));
+        let events = host.complete(Millis(now), Completion::Failed { why: "the disk is full".into() });
+        let [Event::Failed { again, .. }] = events[..] else { panic!("{events:?}") };
+        assert_eq!((host.poll_effect(), host.poll_timeout()), (None, Some(again)), "not at once");
+        host.handle_timeout(Millis(again.0 - 1));
+        assert_eq!(host.poll_effect(), None, "not too early");
+        host.handle_timeout(again);
+        pauses.push(again.0 - now);
+        now = again.0;
+    }
+    assert_eq!(pauses[..3], [50, 100, 200]);
+    assert_eq!(pauses.last(), Some(&300_000), "minutes at most");
+    assert_eq!(host.status(Millis(now)).failures, 20);
+}
+
+#[test]
+fn a_board_that_is_started_too_often_is_told_so_and_fills_no_ledger() {
+    let mut host = Coordinator::new(Policy { sessions_per_hour: 3, ..policy() }, charter());
+    host.enroll(ClientId(0));
+    let mut ask = |now, epoch| {
+        let request = Request::Poll(Poll { session: session(epoch), held: None });
+        host.handle(Millis(now), ClientId(0), &request)
+    };
+    for epoch in 1..=3 {
+        assert_eq!(ask(10, epoch).events.len(), 1);
+    }
+    let fourth = ask(1_010, 4);
+    assert_eq!(fourth.reply, Err(Reject::TooManySessions { retry_ms: 3_598_990 }));
+    assert!(fourth.events.is_empty());
+    assert!(ask(1_020, 3).reply.is_ok(), "the session before goes on");
+    assert!(ask(3_600_010, 4).reply.is_ok(), "and in the next hour another may begin");
+}
+
+#[test]
+fn the_model_that_is_offered_has_the_number_of_rounds_really_trained() {
+    let mut log = vec![Event::Enrolled { client: ClientId(0) }, Event::Ready { published: published(0) }];
+    log.extend((0..3).map(|r| Event::Folded { round: RoundId(r), published: published(r + 1) }));
+    log.push(Event::Finished { published: published(9) });
+    let mut host = Coordinator::replay(Policy { rounds: 12, ..policy() }, charter(), Millis(1), &log);
+    host.brief(Arc::new(Same));
+    let Ok(Reply::Answer(Answer::Adopt(offer))) = poll(&mut host, 1, 0) else { panic!("no offer") };
+    assert_eq!(offer.version, 3);
+    let held = Request::Poll(Poll { session: session(1), held: Some(3) });
+    let reply = host.handle(Millis(2), ClientId(0), &held).reply;
+    assert!(matches!(reply, Ok(Reply::Answer(Answer::Wait(Outlook { why: Why::Finished, .. })))), "{reply:?}");
 }
 
 #[test]

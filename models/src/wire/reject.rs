@@ -118,6 +118,12 @@ pub enum Reject {
         /// Its size against the cap, rounded up.
         steps: u32,
     },
+    /// The board's process was started too often.
+    #[error("this board's program was started too often within the hour; find out why it ends. Try again in {} minutes", .retry_ms.div_ceil(60_000))]
+    TooManySessions {
+        /// When.
+        retry_ms: u32,
+    },
 }
 
 /// What a board does about a refusal.
@@ -146,7 +152,7 @@ impl Reject {
             | Self::WrongLength { .. }
             | Self::NotFinite
             | Self::Absurd { .. } => Advice::AskAgain,
-            Self::Busy { .. } | Self::Internal => Advice::Retry,
+            Self::Busy { .. } | Self::TooManySessions { .. } | Self::Internal => Advice::Retry,
             _ => Advice::Stop,
         }
     }

@@ -2,7 +2,7 @@
 use super::Coordinator;
 use crate::id::{ClientId, RoundId};
 use crate::round::Millis;
-use crate::round::event::{Event, Published};
+use crate::round::event::{Abandoned, Event, Published};
 use crate::round::phase::{Collecting, Outcome, Phase};
 
 impl Coordinator {
@@ -29,7 +29,7 @@ impl Coordinator {
             Event::Declined { client, .. } => self.note(*client, Outcome::Declined),
             Event::Closed { .. } => self.closed(),
             Event::Folded { round, published } => self.folded(*round, published),
-            Event::Failed { again, .. } => self.failed(*again),
+            Event::Failed { again, why, .. } => self.failed(*again, why),
             Event::Finished { published } => self.publish(published, Phase::Finished),
         }
     }
@@ -64,20 +64,26 @@ impl Coordinator {
         if let Phase::Aggregating(closed) = &self.phase {
             self.previous = closed.cohort.keys().copied().collect();
         }
-        (self.round, self.attempt, self.failures) = (round.next(), 0, 0);
+        (self.round, self.attempt, self.failures, self.missed) = (round.next(), 0, 0, 0);
         self.published = Some(published.clone());
         self.publish(published, self.ready(Millis(0)));
     }
 
-    pub(super) fn failed(&mut self, again: Millis) {
+    /// Where boards didn't reply, again and again, the operator must look: the run stalls. What fails on the host, such as a full
+    /// disk, is tried again, ever more slowly, until it is repaired.
+    pub(super) fn failed(&mut self, again: Millis, why: &Abandoned) {
         self.failures += 1;
+        self.missed += u32::from(matches!(why, Abandoned::TooFew { .. }));
         self.attempt += 1;
         self.dispatched = false;
         // What was accepted in a failed round counts no more: the same bytes may come again and count then.
         let round = self.round;
         self.boards.values_mut().filter(|b| b.last.is_some_and(|l| l.0 == round)).for_each(|b| b.last = None);
-        let stalled = self.failures >= self.policy.max_failures;
+        let stalled = self.missed >= self.policy.max_failures;
         self.phase = if stalled { Phase::Stalled } else { self.ready(again) };
+        if matches!(self.phase, Phase::Preparing | Phase::Finishing) {
+            (self.rest, self.dispatched) = (Some(again), true);
+        }
     }
 
     /// Where a run goes on when nothing is open.

@@ -12,9 +12,12 @@ use super::phase::{Collecting, Outcome, Phase};
 use super::{Millis, Policy};
 use crate::id::{ClientId, Hash, RoundId};
 use crate::tensor::rng::{Key, Purpose};
-use crate::wire::Session;
+use crate::wire::{Reject, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Longest pause after a failure, in milliseconds.
+const LONGEST_PAUSE: u64 = 5 * 60_000;
 
 #[derive(Clone, Debug, Default)]
 struct Board {
@@ -22,6 +25,29 @@ struct Board {
     seen: Option<Millis>,
     revoked: bool,
     last: Option<(RoundId, Hash)>,
+    starts: Starts,
+}
+
+/// New sessions of a board since the begin of an hour, so that none can fill the ledger with them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Starts {
+    since: Millis,
+    count: u32,
+}
+
+impl Starts {
+    fn admit(&mut self, now: Millis, most: u32) -> Result<(), Reject> {
+        const HOUR: u64 = 3_600_000;
+        if self.since.until(now) >= HOUR {
+            *self = Self { since: now, count: 0 };
+        }
+        if self.count >= most {
+            let retry_ms = (HOUR - self.since.until(now)) as u32;
+            return Err(Reject::TooManySessions { retry_ms });
+        }
+        self.count += 1;
+        Ok(())
+    }
 }
 
 /// The host's state machine.
@@ -35,6 +61,10 @@ pub struct Coordinator {
     round: RoundId,
     attempt: u32,
     failures: u32,
+    /// Of these, the ones that boards caused.
+    missed: u32,
+    /// Failed work is not tried again before.
+    rest: Option<Millis>,
     phase: Phase,
     previous: BTreeSet<ClientId>,
     dispatched: bool,
@@ -52,6 +82,8 @@ impl Coordinator {
             round: RoundId(0),
             attempt: 0,
             failures: 0,
+            missed: 0,
+            rest: None,
             phase: Phase::Preparing,
             previous: BTreeSet::new(),
             dispatched: false,
@@ -65,13 +97,24 @@ impl Coordinator {
         now: Millis,
         events: impl IntoIterator<Item = &'a Event>,
     ) -> Self {
-        let mut run = Self::new(policy, charter);
-        events.into_iter().for_each(|event| run.apply(event));
+        let mut run = Self::recall(policy, charter, events);
         run.boards.values_mut().filter(|b| b.session.is_some()).for_each(|b| b.seen = Some(now));
         if run.phase == Phase::Stalled {
-            run.failures = 0;
+            (run.failures, run.missed) = (0, 0);
             run.phase = run.ready(now);
         }
+        (run.rest, run.dispatched) = (None, false);
+        run
+    }
+
+    /// A run as its events left it, stalled where it stalled: to be looked at.
+    pub fn recall<'a>(
+        policy: Policy,
+        charter: Charter,
+        events: impl IntoIterator<Item = &'a Event>,
+    ) -> Self {
+        let mut run = Self::new(policy, charter);
+        events.into_iter().for_each(|event| run.apply(event));
         run
     }
 
@@ -147,6 +190,7 @@ impl Coordinator {
         match &self.phase {
             Phase::Collecting(open) => Some(open.deadline),
             Phase::Gathering { not_before } if not_before.0 > 0 => Some(*not_before),
+            Phase::Preparing | Phase::Finishing => self.rest,
             _ => None,
         }
     }
@@ -222,6 +266,9 @@ impl Coordinator {
 
     /// Opens and closes rounds as far as time and replies allow.
     fn advance(&mut self, now: Millis, events: &mut Vec<Event>) {
+        if self.rest.is_some_and(|until| now >= until) {
+            (self.rest, self.dispatched) = (None, false);
+        }
         match &self.phase {
             Phase::Gathering { not_before } if now >= *not_before => self.open(now, events),
             Phase::Collecting(open) if open.awaited() == 0 || now >= open.deadline => {
@@ -250,7 +297,8 @@ impl Coordinator {
     }
 
     fn fail(&mut self, now: Millis, why: Abandoned, events: &mut Vec<Event>) {
-        let pause = self.policy.retry_ms.saturating_mul(1 << self.failures.min(16));
+        let most = LONGEST_PAUSE.max(self.policy.retry_ms);
+        let pause = self.policy.retry_ms.saturating_mul(1 << self.failures.min(16)).min(most);
         self.emit(events, Event::Failed { round: self.round, why, again: now.after(pause) });
     }
 

@@ -25,7 +25,10 @@ impl Coordinator {
             Some(known) if known.epoch >= session.epoch => {
                 return Err(Reject::Superseded { epoch: known.epoch });
             }
-            _ => self.emit(events, Event::Session { client: from, session }),
+            _ => {
+                board.starts.admit(now, self.policy.sessions_per_hour)?;
+                self.emit(events, Event::Session { client: from, session });
+            }
         }
         if let Some(board) = self.boards.get_mut(&from) {
             board.seen = Some(now);
@@ -48,7 +51,7 @@ impl Coordinator {
                 Why::TooFewBoards { have: self.live(now).len() as u32, need: self.policy.min_boards }
             }
             Phase::Stalled => Why::Stalled { round },
-            Phase::Finished if poll.held != Some(self.policy.rounds) => {
+            Phase::Finished if poll.held != Some(self.round.0) => {
                 return self.offer(from).map(Answer::Adopt);
             }
             Phase::Finished => Why::Finished,
@@ -76,7 +79,8 @@ impl Coordinator {
     pub(super) fn offer(&self, to: ClientId) -> Result<Adopt, Reject> {
         let (parts, body) = self.briefing.as_ref().ok_or(Reject::Internal)?.offer(to);
         Ok(Adopt {
-            version: self.policy.rounds,
+            // The rounds really trained, whatever the policy says by now.
+            version: self.round.0,
             spec: self.charter.spec,
             seed: self.policy.seed,
             method: self.charter.method.clone(),
