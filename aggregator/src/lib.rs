@@ -8,6 +8,7 @@ pub mod compute;
 pub mod config;
 pub mod crash;
 pub mod dir;
+mod disk;
 pub mod drive;
 mod http;
 pub mod ledger;

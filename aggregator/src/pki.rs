@@ -3,6 +3,7 @@
 //! Boards pin the SHA-256 of the authority's public key (its `SubjectPublicKeyInfo`), so a new leaf never touches them.
 //! A board's key is made on the board; only its signing request comes here.
 use crate::clock::{Millis, later};
+use crate::disk;
 use models::id::{ClientId, Hash};
 use models::wire::{HOST_NAME, Token};
 use rcgen::{
@@ -142,7 +143,7 @@ impl Authority {
         let certificate: CertificateDer<'static> = read_pem(&dir.join("authority.pem"), "certificate")?;
         let path = dir.join("authority.key.pem");
         let text =
-            fs::read_to_string(&path).map_err(|source| PkiError::File { path: path.clone(), source })?;
+            disk::text(&path).map_err(|source| PkiError::File { path: path.clone(), source })?;
         let key = KeyPair::from_pem(&text).map_err(|_| PkiError::Malformed { path, what: "private key" })?;
         let issuer = Issuer::from_ca_cert_der(&certificate, key)?;
         Ok(Self { dir: dir.into(), certificate, issuer })
@@ -212,7 +213,7 @@ impl Authority {
     fn stored_leaf(&self) -> Result<Leaf, PkiError> {
         let path = self.dir.join("leaf.pem");
         let text =
-            fs::read_to_string(&path).map_err(|source| PkiError::File { path: path.clone(), source })?;
+            disk::text(&path).map_err(|source| PkiError::File { path: path.clone(), source })?;
         let issued = text.lines().next().and_then(|line| line.parse().ok()).map(Millis);
         let issued = issued.ok_or_else(|| PkiError::Malformed { path: path.clone(), what: "leaf" })?;
         Ok(Leaf {

@@ -3,7 +3,7 @@ use super::output::Usage;
 use crate::compute;
 use crate::config::{ConfigError, ModelSettings, Settings};
 use crate::dir::HostDir;
-use anyhow::Context;
+use crate::disk;
 use clap::Args;
 use models::data::{Samples, labels};
 use models::id::Hash;
@@ -131,14 +131,17 @@ impl Init {
             *model = brought(path, head)?;
         }
         if let Some(path) = &self.labels {
-            model.labels =
-                labels::parse(read(path)?.as_bytes()).with_context(|| path.display().to_string())?;
+            let wrong = |e| Usage(format!("{}: {e}", path.display()));
+            model.labels = labels::parse(read(path)?.as_bytes()).map_err(wrong)?;
         }
         if let Some(arch) = &self.arch {
             model.arch.clone_from(arch);
-            model.input = usual_input(arch);
         }
-        model.input = self.input.unwrap_or(model.input);
+        model.input = match (self.input, model.input) {
+            (Some(typed), _) => typed,
+            (None, [0, 0, 0]) => usual_input(&model.arch),
+            (None, configured) => configured,
+        };
         let known = arch::NAMES.contains(&model.arch.as_str()); // another name is refused with everything else that is wrong
         if known && model.input == [0; 3] {
             return Err(Usage(format!(
@@ -194,7 +197,7 @@ fn usual_input(arch: &str) -> [usize; 3] {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+    Ok(disk::text(path).map_err(|e| Usage(format!("{}: {e}", path.display())))?)
 }
 
 fn parse_input(text: &str) -> Result<[usize; 3], String> {

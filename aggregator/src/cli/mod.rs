@@ -8,6 +8,7 @@ mod status;
 
 use crate::config::ConfigError;
 use crate::dir::{DirError, HostDir};
+use crate::drive::ReplayError;
 use crate::server::ServeError;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -60,11 +61,11 @@ enum Command {
 struct Token {
     /// The host's directory
     dir: PathBuf,
-    /// A note of whom it is for
-    #[arg(long)]
+    /// A note of whom it is for, shown by `status` and `devices list`
+    #[arg(long, value_parser = parse_note)]
     name: Option<String>,
     /// How long it can be used: a number with s, m, h or d
-    #[arg(long, default_value = "24h", value_parser = parse_duration)]
+    #[arg(long, default_value = "24h", value_parser = parse_life)]
     ttl: Duration,
 }
 
@@ -129,7 +130,7 @@ where
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", said(&error));
             ExitCode::from(if is_configuration(&error) { 2 } else { 1 })
         }
     }
@@ -188,8 +189,24 @@ fn block(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
     outcome
 }
 
+/// An error and its causes, outermost first. Most messages tell their cause themselves: what was said isn't said again.
+fn said(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.contains(&cause) {
+        true => said,
+        false if said.is_empty() => cause,
+        false => format!("{said}: {cause}"),
+    })
+}
+
 fn is_configuration(error: &anyhow::Error) -> bool {
-    let nested = |e: &ServeError| matches!(e, ServeError::Config(_) | ServeError::Dir(DirError::Config(_)));
+    let nested = |e: &ServeError| {
+        matches!(
+            e,
+            ServeError::Config(_)
+                | ServeError::Dir(DirError::Config(_))
+                | ServeError::Replay(ReplayError::AnotherRun | ReplayError::Over { .. })
+        )
+    };
     error.is::<ConfigError>()
         || error.is::<output::Usage>()
         || matches!(error.downcast_ref(), Some(DirError::Config(_)))
@@ -220,6 +237,18 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(u64::from(count) * seconds))
 }
 
+fn parse_life(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a token that can never be used".into()),
+        life => Ok(life),
+    }
+}
+
+fn parse_note(text: &str) -> Result<String, String> {
+    let fits = (1..=64).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    if fits { Ok(text.into()) } else { Err("must be 1 to 64 printable characters".into()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +267,22 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.starts_with("Example:\n  aggregator "), "{} shows no example", command.get_name());
         }
+    }
+
+    #[test]
+    fn a_cause_is_told_once_whether_or_not_the_message_tells_it() {
+        let cause = || std::io::Error::other("no room");
+        let told = DirError::File { path: "x".into(), source: cause() };
+        assert_eq!(said(&ServeError::Dir(told).into()), "x: no room");
+        assert_eq!(said(&anyhow::Error::new(cause()).context("x")), "x: no room");
+    }
+
+    #[test]
+    fn a_note_is_short_and_printable_and_a_token_lives_for_a_while() {
+        let long = "x".repeat(65);
+        assert!(["", "a\nb", "\u{1b}[2J", &long].iter().all(|text| parse_note(text).is_err()));
+        assert_eq!(parse_note("küche 2"), Ok("küche 2".into()));
+        assert!(parse_life("0s").is_err() && parse_life("1s").is_ok());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The host's own labelled samples: read once from pictures or IDX files, then kept in the host's directory.
 use crate::dir::{self, DirError};
+use crate::disk;
 use flate2::read::GzDecoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageReader, Limits};
@@ -100,7 +101,7 @@ fn list(dir: &Path) -> Result<Vec<PathBuf>, AuxiliaryError> {
 
 fn read_file(path: &Path) -> Result<Vec<u8>, AuxiliaryError> {
     let fail = |source| AuxiliaryError::Read { path: path.into(), source };
-    let file = fs::File::open(path).map_err(fail)?;
+    let file = disk::open(path).map_err(fail)?;
     let source: Box<dyn Read> =
         if name(path).ends_with(".gz") { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
     let mut bytes = Vec::new();

@@ -3,6 +3,7 @@ mod sections;
 
 pub use sections::{MethodSettings, ModelSettings, ServerSettings};
 
+use crate::disk;
 use crate::http::Limits;
 use models::fed::Extent;
 use models::fed::erased::AnyMethod;
@@ -86,10 +87,10 @@ impl Settings {
     pub fn read(dir: &Path) -> Result<Self, ConfigError> {
         let path = dir.join(FILE);
         let wrong = |why: String| ConfigError { problems: vec![format!("{}: {why}", path.display())] };
-        let text = std::fs::read_to_string(&path)
+        let text = disk::text(&path)
             .map_err(|e| wrong(format!("{e}; `aggregator init {}` makes one", dir.display())))?;
         let mut settings: Self = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-        if settings.model.card().imported().is_some() {
+        if settings.model.card().is_ok_and(|card| card.imported().is_some()) {
             let path = dir.join(NETWORK);
             let bytes = std::fs::read(&path)
                 .map_err(|e| ConfigError { problems: vec![format!("{}: {e}", path.display())] })?;
@@ -253,6 +254,16 @@ mod tests {
         let problems = wrong.check().unwrap_err().problems;
         for part in ["listen", "connections", "transformer", "participation", "magic"] {
             assert!(problems.iter().any(|p| p.contains(part)), "{part} in {problems:?}");
+        }
+    }
+
+    #[test]
+    fn an_absurd_input_is_refused_before_anything_is_made_for_it() {
+        for input in [[u32::MAX as usize, 1, 1], [1, 5000, 1], [1, 0, 1], [usize::MAX; 3]] {
+            let mut absurd = settings();
+            absurd.model.input = input;
+            let problems = absurd.check().unwrap_err().problems;
+            assert!(problems[0].contains("between 1 and 4096"), "{problems:?}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The sections of the configuration, each with its own check.
 use crate::http::Limits;
+use models::data::MOST_EXTENT;
 use models::fed::Method;
 use models::fed::erased::{AnyMethod, MethodVisitor, method, with_method};
 use models::params::{ModelCard, Preprocessing};
@@ -123,17 +124,24 @@ impl ServerSettings {
 
 impl ModelSettings {
     /// What boards are told of the network.
-    pub(super) fn card(&self) -> ModelCard {
+    pub(super) fn card(&self) -> Result<ModelCard, Vec<String>> {
+        // Before anything is made for so many channels.
+        if self.input.iter().any(|extent| !(1..=MOST_EXTENT).contains(extent)) {
+            let [c, h, w] = self.input;
+            return Err(vec![format!(
+                "[model] input = {c}x{h}x{w}: channels, height and width must be between 1 and {MOST_EXTENT}"
+            )]);
+        }
         let none = Preprocessing::none(self.input[0]);
         let or = |given: &Vec<f32>, none: Vec<f32>| if given.is_empty() { none } else { given.clone() };
         let preprocessing = Preprocessing { mean: or(&self.mean, none.mean), std: or(&self.std, none.std) };
         let (arch, labels) = (self.arch.clone(), self.labels.clone());
-        ModelCard { arch, input: self.input, labels, statistics: self.statistics, preprocessing }
+        Ok(ModelCard { arch, input: self.input, labels, statistics: self.statistics, preprocessing })
     }
 
     pub(super) fn build(&self) -> Result<onnx::Built, Vec<String>> {
         let built =
-            onnx::build(&self.card(), self.file.as_deref()).map_err(|e| vec![format!("[model] {e}")])?;
+            onnx::build(&self.card()?, self.file.as_deref()).map_err(|e| vec![format!("[model] {e}")])?;
         match wire::to_bytes(&wire::Envelope::at(u64::MAX, built.spec.card())) {
             Ok(_) => Ok(built),
             Err(_) => Err(vec!["[model] labels: all names together must stay under 16 KiB".into()]),

@@ -3,7 +3,7 @@ use super::sweep::sweep;
 use crate::clock;
 use crate::compute::{ComputeError, Workshop};
 use crate::ledger::{Kept, Ledger, LedgerError, Record};
-use models::round::{Charter, Coordinator, Event};
+use models::round::{Charter, Coordinator, Event, Phase};
 use std::sync::Arc;
 
 /// The row that says what the run is; the first of every ledger.
@@ -31,6 +31,16 @@ pub enum ReplayError {
         "the run in this directory was begun with another model, method or hyper-parameters: undo the change, or `aggregator init` a new directory"
     )]
     AnotherRun,
+    /// More rounds are asked for after the end.
+    #[error(
+        "training ended after {trained} rounds and boards have taken the model over, but `[rounds] rounds` is {asked} now: set it back to {trained}, or `aggregator init` a new directory to train for longer"
+    )]
+    Over {
+        /// Rounds of the run.
+        trained: u32,
+        /// Rounds of the configuration.
+        asked: u32,
+    },
     /// The published state can't be read.
     #[error(transparent)]
     Compute(#[from] ComputeError),
@@ -44,6 +54,11 @@ pub(crate) async fn replay(
     let charter = workshop.plan().charter();
     check_charter(ledger, &charter).await?;
     let events = events(ledger).await?;
+    let left = Coordinator::recall(workshop.plan().policy.clone(), charter.clone(), &events).status(clock::now());
+    let (trained, asked) = (left.round.0, workshop.plan().policy.rounds);
+    if left.phase == Phase::Finished && asked > trained {
+        return Err(ReplayError::Over { trained, asked });
+    }
     let swept = sweep(workshop.blobs(), &events).await.map_err(ComputeError::from)?;
     tracing::debug!(swept, "blobs that nothing names were removed");
     let mut run = Coordinator::replay(workshop.plan().policy.clone(), charter, clock::now(), &events);
