@@ -36,6 +36,12 @@ pub enum DirError {
         /// Where.
         path: PathBuf,
     },
+    /// The auxiliary data are not where they were put.
+    #[error("{path}: this host was made with auxiliary data, and they are missing: put them back, or restore a backup")]
+    NoAuxiliary {
+        /// Where they should be.
+        path: PathBuf,
+    },
     /// The auxiliary data don't fit.
     #[error("auxiliary data: {0}")]
     Auxiliary(#[from] DataError),
@@ -83,18 +89,21 @@ impl HostDir {
         if let Some(samples) = auxiliary {
             samples.check(plan.spec.card().input, &plan.spec.card().labels)?;
         }
-        let text = settings.effective()?.to_toml()?;
+        settings.effective()?.to_toml()?;
         compute::rehearse(&plan, auxiliary)?;
-        fs::create_dir_all(path).map_err(|source| DirError::File { path: path.into(), source })?;
+        make_private(path)?;
+        let mut settings = settings.effective()?;
         if let Some(samples) = auxiliary {
-            compute::write_auxiliary(&dir.auxiliary(), samples)?;
+            settings.auxiliary.sha256 = compute::write_auxiliary(&dir.auxiliary(), samples)?.to_string();
         }
         if let Some(network) = &plan.network {
             write(&dir.at(NETWORK), network)?;
         }
+        let text = settings.to_toml()?;
         let authority = Authority::create(&dir.at("pki"), clock::now())?;
         authority.renew_leaf(&plan.names, clock::now())?;
-        dir.ledger().await?.close().await;
+        Sqlite::create(&dir.ledger_file()).await?.close().await;
+        keep_private(&dir.ledger_file())?;
         // Last, because it is what says that a host is here.
         write(&dir.at(FILE), text.as_bytes())?;
         Ok(dir)
@@ -126,7 +135,11 @@ impl HostDir {
     /// # Errors
     /// [`LedgerError`].
     pub async fn ledger(&self) -> Result<Sqlite, LedgerError> {
-        Sqlite::open(&self.at("ledger.sqlite")).await
+        Sqlite::open(&self.ledger_file()).await
+    }
+
+    fn ledger_file(&self) -> PathBuf {
+        self.at("ledger.sqlite")
     }
 
     /// Its blobs.
@@ -137,15 +150,16 @@ impl HostDir {
         Blobs::open(&self.at("blobs"))
     }
 
-    /// Its auxiliary data, if it has any.
+    /// Its auxiliary data, if it was made with any: those and no others.
     ///
     /// # Errors
     /// [`DirError`].
     pub fn samples(&self) -> Result<Option<Samples>, DirError> {
-        if self.auxiliary().exists() {
-            compute::read_auxiliary(&self.auxiliary()).map(Some)
-        } else {
-            Ok(None)
+        let (path, expected) = (self.auxiliary(), self.settings()?.auxiliary.sha256);
+        match (path.exists(), expected.is_empty()) {
+            (true, _) => compute::read_auxiliary(&path, &expected).map(Some),
+            (false, true) => Ok(None),
+            (false, false) => Err(DirError::NoAuxiliary { path }),
         }
     }
 
@@ -171,6 +185,7 @@ impl HostDir {
             return Err(DirError::Taken { path: to.into() });
         }
         let copy = Self::new(to);
+        make_private(to)?;
         // Blobs on both sides of the ledger's copy: those that it names were written before, and may be removed after.
         copy_tree(&self.at("blobs"), &copy.at("blobs"))?;
         self.ledger().await?.copy_to(&copy.at("ledger.sqlite")).await?;
@@ -210,6 +225,23 @@ impl HostDir {
     }
 }
 
+/// Makes a directory that only its owner may look into.
+fn make_private(path: &Path) -> Result<(), DirError> {
+    let fail = |source| DirError::File { path: path.into(), source };
+    fs::create_dir_all(path).map_err(fail)?;
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).map_err(fail)?;
+    Ok(())
+}
+
+/// Lets only its owner read and write a file.
+fn keep_private(path: &Path) -> Result<(), DirError> {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .map_err(|source| DirError::File { path: path.into(), source })?;
+    Ok(())
+}
+
 /// Tries for a second: a process that is ending, or a child between its fork and the program it becomes, lets go by itself.
 fn patiently(file: &File) -> Result<(), TryLockError> {
     for _ in 0..20 {
@@ -221,11 +253,15 @@ fn patiently(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Writes beside, syncs, renames.
+/// Writes beside, syncs, renames; readable by the owner alone.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), DirError> {
     let fail = |source| DirError::File { path: path.into(), source };
     let beside = path.with_extension("new");
-    let mut file = File::create(&beside).map_err(fail)?;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&beside).map_err(fail)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(fail)?;
     fs::rename(&beside, path).map_err(fail)
 }

@@ -2,7 +2,7 @@
 use super::output::{Format, Rows};
 use crate::clock;
 use crate::dir::HostDir;
-use crate::ledger::{Device, Ledger, Standing};
+use crate::ledger::{Device, Ledger, Standing, TokenNote};
 use clap::{Args, Subcommand};
 use models::id::ClientId;
 use models::wire::Health;
@@ -70,16 +70,18 @@ impl Devices {
 impl List {
     async fn run(self) -> anyhow::Result<()> {
         let ledger = super::existing(self.dir)?.ledger().await?;
-        let rows = Ledger::devices(&ledger).await?.iter().map(row).collect();
+        let tokens = Ledger::tokens(&ledger).await?;
+        let rows = Ledger::devices(&ledger).await?.iter().map(|device| row(device, &tokens)).collect();
         Rows::new(
-            &["id", "name", "standing", "seen_s_ago", "refusals", "health", "route_decile", "key"],
+            &["id", "name", "token", "standing", "seen_s_ago", "refusals", "health", "route_decile", "key"],
             rows,
         )
         .print(self.format)
     }
 }
 
-fn row(device: &Device) -> Vec<serde_json::Value> {
+fn row(device: &Device, tokens: &[TokenNote]) -> Vec<serde_json::Value> {
+    let token = tokens.iter().find(|t| t.used_by == Some(device.key)).and_then(|t| t.name.clone());
     let felt = |health: Health| match health.compared {
         1 => "better",
         -1 => "worse",
@@ -88,6 +90,7 @@ fn row(device: &Device) -> Vec<serde_json::Value> {
     vec![
         device.id.0.into(),
         device.name.clone().into(),
+        token.into(),
         device.standing.name().into(),
         (device.seen.until(clock::now()) / 1000).into(),
         device.refusals.into(),

@@ -5,6 +5,7 @@ use flate2::read::GzDecoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageReader, Limits};
 use models::data::{DataError, Elements, Inputs, Samples, idx, labels};
+use models::id::Hash;
 use models::params::ModelCard;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -177,24 +178,29 @@ struct Stored {
     readings: Vec<i16>,
 }
 
-/// Keeps samples in a file.
-pub(crate) fn write(path: &Path, samples: &Samples) -> Result<(), DirError> {
+/// Keeps samples in a file, and gives its SHA-256.
+pub(crate) fn write(path: &Path, samples: &Samples) -> Result<Hash, DirError> {
     let (bytes, readings) = match samples.inputs().elements() {
         Elements::U8(bytes) => (bytes.clone(), Vec::new()),
         Elements::I16(readings) => (Vec::new(), readings.clone()),
     };
     let stored =
         Stored { input: samples.inputs().input(), labels: samples.labels().to_vec(), bytes, readings };
-    dir::write(path, &postcard::to_stdvec(&stored).unwrap_or_default())
+    let bytes = postcard::to_stdvec(&stored).unwrap_or_default();
+    dir::write(path, &bytes)?;
+    Ok(Hash::of(&bytes))
 }
 
-/// Reads what [`write`] kept.
-pub(crate) fn read(path: &Path) -> Result<Samples, DirError> {
+/// Reads what [`write`] kept, which must have this SHA-256, if one is known.
+pub(crate) fn read(path: &Path, expected: &str) -> Result<Samples, DirError> {
     let bytes = fs::read(path).map_err(|source| DirError::File { path: path.into(), source })?;
     let damaged = || DirError::File {
         path: path.into(),
-        source: io::Error::other("damaged; restore it from a backup"),
+        source: io::Error::other("not the data that this host was made with; restore them from a backup"),
     };
+    if !expected.is_empty() && Hash::of(&bytes).to_string() != expected {
+        return Err(damaged());
+    }
     let Stored { input, labels, bytes, readings } = postcard::from_bytes(&bytes).map_err(|_| damaged())?;
     let elements = if readings.is_empty() { Elements::U8(bytes) } else { Elements::I16(readings) };
     Ok(Samples::new(Inputs::new(input, elements)?, labels)?)
@@ -228,10 +234,15 @@ mod tests {
         let samples = load(dir.path(), &card()).unwrap();
         assert_eq!((samples.labels(), samples.len()), (&[0, 1][..], 2));
         let path = dir.path().join("kept");
-        write(&path, &samples).unwrap();
-        assert_eq!(read(&path).unwrap(), samples);
+        let hash = write(&path, &samples).unwrap().to_string();
+        assert_eq!(read(&path, &hash).unwrap(), samples);
+        assert_eq!(read(&path, "").unwrap(), samples, "by a program that noted no hash");
+        let mut changed = fs::read(&path).unwrap();
+        *changed.last_mut().unwrap() ^= 1;
+        fs::write(&path, &changed).unwrap();
+        assert!(read(&path, &hash).is_err(), "other data");
         fs::write(&path, [1, 2, 3]).unwrap();
-        assert!(read(&path).is_err());
+        assert!(read(&path, "").is_err());
     }
 
     #[test]

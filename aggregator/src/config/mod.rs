@@ -1,7 +1,7 @@
 //! The host's configuration: as typed ([`Settings`]), then checked ([`Plan`]), all problems together.
 mod sections;
 
-pub use sections::{MethodSettings, ModelSettings, ServerSettings};
+pub use sections::{AuxiliarySettings, MethodSettings, ModelSettings, ServerSettings};
 
 use crate::disk;
 use crate::http::Limits;
@@ -34,6 +34,8 @@ pub struct Settings {
     pub rounds: Policy,
     /// The federated method.
     pub method: MethodSettings,
+    /// The host's own samples.
+    pub auxiliary: AuxiliarySettings,
 }
 
 /// What is wrong with a configuration, all of it.
@@ -259,11 +261,11 @@ mod tests {
 
     #[test]
     fn an_absurd_input_is_refused_before_anything_is_made_for_it() {
-        for input in [[u32::MAX as usize, 1, 1], [1, 5000, 1], [1, 0, 1], [usize::MAX; 3]] {
+        for input in [[u32::MAX as usize, 1, 1], [1, 5000, 1], [usize::MAX; 3]] {
             let mut absurd = settings();
             absurd.model.input = input;
             let problems = absurd.check().unwrap_err().problems;
-            assert!(problems[0].contains("between 1 and 4096"), "{problems:?}");
+            assert!(problems[0].contains("at most 4096"), "{problems:?}");
         }
     }
 

@@ -66,6 +66,14 @@ pub struct ModelSettings {
     pub file: Option<Arc<[u8]>>,
 }
 
+/// `[auxiliary]`: written by `init`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuxiliarySettings {
+    /// SHA-256 of the host's own samples, `auxiliary.samples`; empty if it has none.
+    pub sha256: String,
+}
+
 /// `[method]`: fixed once the run has begun.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -126,10 +134,10 @@ impl ModelSettings {
     /// What boards are told of the network.
     pub(super) fn card(&self) -> Result<ModelCard, Vec<String>> {
         // Before anything is made for so many channels.
-        if self.input.iter().any(|extent| !(1..=MOST_EXTENT).contains(extent)) {
+        if self.input.iter().any(|extent| *extent > MOST_EXTENT) {
             let [c, h, w] = self.input;
             return Err(vec![format!(
-                "[model] input = {c}x{h}x{w}: channels, height and width must be between 1 and {MOST_EXTENT}"
+                "[model] input = {c}x{h}x{w}: channels, height and width may be at most {MOST_EXTENT}"
             )]);
         }
         let none = Preprocessing::none(self.input[0]);

@@ -1,5 +1,5 @@
 //! What every ledger must keep, as assertions: a new one is right when [`check`] comes back.
-use super::{Admission, Enrolment, Ledger, LedgerError, Record, Standing};
+use super::{Admission, Enrolment, Ledger, LedgerError, Record, Standing, TokenNote};
 use crate::clock::Millis;
 use models::id::{ClientId, Hash};
 use models::wire::Health;
@@ -60,6 +60,11 @@ async fn a_token_lets_one_key_in(open: &impl AsyncFn() -> Box<dyn Ledger>) {
     assert_eq!(ledger.enrol(wish(b"t1", b"k2", NOW)).await.expect("asked"), Admission::UsedToken);
     assert_eq!(admitted(&*ledger, wish(b"t2", b"k1", NOW)).await, first, "the same key keeps its number");
     assert_eq!(admitted(&*ledger, wish(b"t3", b"k2", NOW)).await, ClientId(first.0 + 1), "numbers are dense");
+    ledger.add_token(Hash::of(b"t4"), Some("kitchen".into()), LATER).await.expect("token");
+    let tokens = ledger.tokens().await.expect("asked");
+    let open: Vec<_> = tokens.iter().filter(|t| t.used_by.is_none()).collect();
+    assert!(matches!(open[..], [TokenNote { name: Some(name), not_after: LATER, .. }] if name == "kitchen"));
+    assert_eq!(tokens.iter().filter(|t| t.used_by == Some(Hash::of(b"k1"))).count(), 2);
 }
 
 async fn standings_and_refusals_are_kept(open: &impl AsyncFn() -> Box<dyn Ledger>) {

@@ -11,6 +11,7 @@ use models::id::{ClientId, Hash};
 use models::wire::Health;
 use std::fmt::Debug;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 /// What a ledger's function gives once it is done. Boxed, so that the database can be chosen at run time.
@@ -23,6 +24,14 @@ pub enum LedgerError {
     /// The database failed.
     #[error("ledger: {0}")]
     Database(#[from] sqlx::Error),
+    /// It is not where a host's directory has it.
+    #[error(
+        "{path}: the ledger is missing or empty, and without it nobody knows what happened: put it back, or make the host out of a backup with `aggregator restore BACKUP NEW-DIRECTORY`"
+    )]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
     /// It was written by a later program.
     #[error(
         "the ledger has schema version {found}, this program knows {known}: use the newer program, or restore a backup"
@@ -143,6 +152,17 @@ pub enum Admission {
     RevokedKey,
 }
 
+/// A one-time token, as far as the ledger knows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TokenNote {
+    /// Whom it is for, if the operator said so.
+    pub name: Option<String>,
+    /// When it ends.
+    pub not_after: Millis,
+    /// The key that used it.
+    pub used_by: Option<Hash>,
+}
+
 /// Storage of events, devices and tokens. Each function is one transaction; once it answers, a power cut can't undo it.
 pub trait Ledger: Debug + Send + Sync {
     /// Keeps events, all or none.
@@ -151,6 +171,8 @@ pub trait Ledger: Debug + Send + Sync {
     fn events(&self, after: i64, limit: u32) -> Answer<'_, Vec<Kept>>;
     /// Makes a token known by its digest.
     fn add_token(&self, digest: Hash, name: Option<String>, not_after: Millis) -> Answer<'_, ()>;
+    /// All tokens, by name.
+    fn tokens(&self) -> Answer<'_, Vec<TokenNote>>;
     /// Uses a token up and gives the key its number, together. Asking again with both the same gives the same answer.
     fn enrol(&self, wish: Enrolment) -> Answer<'_, Admission>;
     /// Who has this key.

@@ -1,5 +1,5 @@
 //! The embedded ledger.
-use super::{Admission, Answer, Device, Enrolment, Kept, Ledger, LedgerError, Record, Standing};
+use super::{Admission, Answer, Device, Enrolment, Kept, Ledger, LedgerError, Record, Standing, TokenNote};
 use crate::clock::Millis;
 use models::id::{ClientId, Hash};
 use models::wire::Health;
@@ -30,22 +30,47 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file, makes it if it is not there, and brings its schema up to date.
+    /// Makes the file if it is not there, and opens it.
     ///
     /// # Errors
     /// [`LedgerError`].
+    pub async fn create(path: &Path) -> Result<Self, LedgerError> {
+        let ledger = Self::connect(path, true).await?;
+        ledger.migrate().await?;
+        Ok(ledger)
+    }
+
+    /// Opens the file and brings its schema up to date. One that is missing or empty is never taken for a run that has not begun.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`] and others.
     pub async fn open(path: &Path) -> Result<Self, LedgerError> {
+        let missing = || LedgerError::Missing { path: path.into() };
+        if !path.is_file() {
+            return Err(missing());
+        }
+        let ledger = Self::connect(path, false).await?;
+        if ledger.version().await? == 0 {
+            return Err(missing());
+        }
+        ledger.migrate().await?;
+        Ok(ledger)
+    }
+
+    async fn connect(path: &Path, create: bool) -> Result<Self, LedgerError> {
         let options = SqliteConnectOptions::new()
             .filename(path)
-            .create_if_missing(true)
+            .create_if_missing(create)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(Duration::from_secs(10));
         let pool = SqlitePoolOptions::new().max_connections(4).connect_with(options).await?;
-        let ledger = Self { pool };
-        ledger.migrate().await?;
-        Ok(ledger)
+        Ok(Self { pool })
+    }
+
+    async fn version(&self) -> Result<i64, LedgerError> {
+        Ok(query_scalar("PRAGMA user_version").fetch_one(&self.pool).await?)
     }
 
     /// Writes everything out and lets go of the file.
@@ -236,6 +261,17 @@ impl Ledger for Sqlite {
             Ok(())
         })
     }
+    fn tokens(&self) -> Answer<'_, Vec<TokenNote>> {
+        Box::pin(async move {
+            let rows = query("SELECT name, not_after_ms, used_by FROM tokens ORDER BY name, digest");
+            let note = |row: &SqliteRow| TokenNote {
+                name: row.get(0),
+                not_after: Millis(row.get::<i64, _>(1) as u64),
+                used_by: row.get::<Option<&[u8]>, _>(2).and_then(|key| key.try_into().ok()).map(Hash),
+            };
+            Ok(rows.fetch_all(&self.pool).await?.iter().map(note).collect())
+        })
+    }
     fn enrol(&self, wish: Enrolment) -> Answer<'_, Admission> {
         Box::pin(self.enrol(wish))
     }
@@ -271,7 +307,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger.sqlite");
         super::super::conformance::check(|| async {
-            Box::new(Sqlite::open(&path).await.unwrap()) as Box<dyn Ledger>
+            Box::new(Sqlite::create(&path).await.unwrap()) as Box<dyn Ledger>
         })
         .await;
     }
@@ -280,12 +316,24 @@ mod tests {
     async fn events_can_be_neither_changed_nor_removed_and_a_newer_schema_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger.sqlite");
-        let ledger = Sqlite::open(&path).await.unwrap();
+        let ledger = Sqlite::create(&path).await.unwrap();
         ledger.append(Millis(1), vec![Record { kind: "a", body: vec![1] }]).await.unwrap();
         assert!(query("UPDATE events SET kind = 'b'").execute(&ledger.pool).await.is_err());
         assert!(query("DELETE FROM events").execute(&ledger.pool).await.is_err());
         query("PRAGMA user_version = 99").execute(&ledger.pool).await.unwrap();
         ledger.close().await;
         assert!(matches!(Sqlite::open(&path).await, Err(LedgerError::Newer { found: 99, .. })));
+    }
+
+    #[tokio::test]
+    async fn a_ledger_that_is_missing_or_empty_is_no_new_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger.sqlite");
+        assert!(matches!(Sqlite::open(&path).await, Err(LedgerError::Missing { .. })));
+        assert!(!path.exists(), "looking makes nothing");
+        std::fs::write(&path, b"").unwrap();
+        assert!(matches!(Sqlite::open(&path).await, Err(LedgerError::Missing { .. })));
+        Sqlite::create(&path).await.unwrap().close().await;
+        assert!(Sqlite::open(&path).await.is_ok());
     }
 }
