@@ -4,7 +4,7 @@ use crate::compute::Workshop;
 use crate::config::{ConfigError, Plan, Settings};
 use crate::dir::{DirError, HostDir};
 use crate::drive::{self, Desk, DriveError, Driver, ReplayError};
-use crate::http::{self, Acceptor, Shared, Traffic};
+use crate::http::{self, Acceptor, Gossip, Shared, Traffic};
 use crate::ledger::{Ledger, LedgerError};
 use crate::pki::{Authority, PkiError};
 use crate::stop::stopped;
@@ -124,9 +124,10 @@ impl Server {
             authority,
             limits,
             traffic: Traffic::default(),
+            gossip: Gossip::default(),
         });
-        let driver = Driver::new(run, ledger, workshop, asks, news.clone()).drive(stopped.clone());
-        let driver = Some(tokio::spawn(driver));
+        let driver = Driver::new(run, ledger, workshop, asks, news.clone(), stopped.clone());
+        let driver = Some(tokio::spawn(driver.drive()));
         let acceptor = Acceptor { tls, router: http::router(Arc::clone(&shared)), limits, stop: stopped };
         let accepting = tokio::spawn(acceptor.accept(listener));
         tracing::info!(%address, "serving boards");

@@ -1,5 +1,6 @@
 //! One task owns the [`Coordinator`]: it makes events durable, then answers; and sends the arithmetic elsewhere.
 mod desk;
+mod insist;
 mod record;
 mod sweep;
 
@@ -13,7 +14,7 @@ use crate::crash;
 use crate::ledger::{Ledger, LedgerError, Standing};
 use crate::stop::stopped;
 use models::id::Hash;
-use models::round::{Completion, Coordinator, Effect, Event, Phase, Reply, Request};
+use models::round::{Abandoned, Completion, Coordinator, Effect, Event, Phase, Reply, Request};
 use models::wire::{Answer, Outlook, Reject, Why};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,7 @@ pub(crate) struct Driver {
     workshop: Arc<Workshop>,
     asks: mpsc::Receiver<Ask>,
     news: broadcast::Sender<Event>,
+    stop: watch::Receiver<bool>,
     work: Option<Work>,
 }
 
@@ -63,13 +65,14 @@ impl Driver {
         workshop: Arc<Workshop>,
         asks: mpsc::Receiver<Ask>,
         news: broadcast::Sender<Event>,
+        stop: watch::Receiver<bool>,
     ) -> Self {
-        Self { run, ledger, workshop, asks, news, work: None }
+        Self { run, ledger, workshop, asks, news, stop, work: None }
     }
 
     /// Runs until told to stop.
-    pub(crate) async fn drive(mut self, mut stop: watch::Receiver<bool>) -> Result<(), DriveError> {
-        let mut standings = tokio::time::interval(STANDINGS);
+    pub(crate) async fn drive(mut self) -> Result<(), DriveError> {
+        let (mut standings, mut stop) = (tokio::time::interval(STANDINGS), self.stop.clone());
         loop {
             self.launch();
             tokio::select! {
@@ -185,7 +188,14 @@ impl Driver {
 
     /// Takes over what the operator decided about devices in another process.
     async fn take_standings(&mut self) -> Result<(), DriveError> {
-        for device in self.ledger.devices().await? {
+        let devices = match self.ledger.devices().await {
+            Ok(devices) => devices,
+            Err(error) => {
+                tracing::error!(%error, "the ledger can't be read; trying again");
+                return Ok(());
+            }
+        };
+        for device in devices {
             if device.standing == Standing::Revoked {
                 let events = self.run.revoke(clock::now(), device.id);
                 self.keep(events).await?;
@@ -201,13 +211,27 @@ impl Driver {
         }
         let records = events.iter().map(record::record).collect::<Result<Vec<_>, _>>()?;
         crash::here("before-commit");
-        self.ledger.append(clock::now(), records).await?;
+        let append = async || self.ledger.append(clock::now(), records.clone()).await;
+        insist::insist(&mut self.stop.clone(), append).await?;
         crash::here("after-commit");
         for event in events {
             record::log(&event);
+            self.warn_of(&event);
             let _ = self.news.send(event); // nobody listening is fine
         }
         Ok(())
+    }
+
+    /// Says what the operator should do about a failure.
+    fn warn_of(&self, event: &Event) {
+        let Event::Failed { why, .. } = event else { return };
+        let status = self.run.status(clock::now());
+        let failures = status.failures;
+        if status.phase == Phase::Stalled {
+            tracing::error!(%why, failures, "the run has stalled: see by `aggregator devices list` which boards are silent, then restart `aggregator serve` to let it try again");
+        } else if matches!(why, Abandoned::Aggregation { .. }) {
+            tracing::error!(%why, failures, "the host itself failed: free space or repair what is named; it tries again by itself, ever more slowly");
+        }
     }
 }
 

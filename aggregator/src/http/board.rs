@@ -1,4 +1,5 @@
 //! Who is at the other end: the device whose key the TLS session proved.
+use super::gossip::Worth;
 use super::{Refusal, Shared};
 use crate::clock;
 use crate::ledger::{Device, Standing};
@@ -9,6 +10,9 @@ use axum::response::{IntoResponse, Response};
 use models::id::Hash;
 use models::wire::Reject;
 use std::sync::Arc;
+
+/// Longest part of a path that is logged.
+const LONGEST_PATH: usize = 80;
 
 /// SHA-256 of the public key in the peer's certificate, if it showed one that the authority signed.
 #[derive(Clone, Copy, Debug)]
@@ -59,14 +63,28 @@ async fn note(
     refused: Option<Reject>,
     path: &str,
 ) -> Result<(), crate::ledger::LedgerError> {
+    let path: String = path.chars().take(LONGEST_PATH).collect();
+    let worth = refused.is_some().then(|| app.gossip.note(device.map(|d| d.id), clock::now()));
     match (device, refused) {
         (Some(device), Some(reject)) => {
-            tracing::info!(client = %device.id, %reject, path, "refused");
+            match worth {
+                Some(Worth::Said) => tracing::info!(client = %device.id, %reject, path, "refused"),
+                Some(Worth::Last) => {
+                    tracing::warn!(client = %device.id, %reject, path, "refused, too often: no more of it is said this minute");
+                }
+                _ => {}
+            }
             app.ledger.refused(device.id, super::reject::describe(&reject).1).await
         }
         (Some(device), None) => heard(app, device).await,
         (None, Some(reject)) => {
-            tracing::info!(%reject, path, "refused a stranger");
+            match worth {
+                Some(Worth::Said) => tracing::info!(%reject, path, "refused a stranger"),
+                Some(Worth::Last) => {
+                    tracing::warn!(%reject, path, "refused strangers, too often: no more of it is said this minute");
+                }
+                _ => {}
+            }
             Ok(())
         }
         (None, None) => Ok(()),

@@ -2,10 +2,12 @@
 mod board;
 mod body;
 mod connection;
+mod gossip;
 mod guests;
 mod reject;
 
 pub(crate) use connection::{Acceptor, Limits, tls};
+pub(crate) use gossip::Gossip;
 pub(crate) use reject::Refusal;
 
 use crate::blobs::Blobs;
@@ -46,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) authority: Authority,
     pub(crate) limits: Limits,
     pub(crate) traffic: Traffic,
+    pub(crate) gossip: Gossip,
 }
 
 type App = State<Arc<Shared>>;

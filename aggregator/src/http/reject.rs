@@ -78,6 +78,7 @@ pub(super) fn describe(reject: &Reject) -> (StatusCode, &'static str) {
         Reject::Duplicate { .. } => (StatusCode::CONFLICT, "duplicate"),
         Reject::NotYours => (StatusCode::NOT_FOUND, "not_yours"),
         Reject::Busy { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+        Reject::TooManySessions { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_sessions"),
         Reject::NoSuchEndpoint => (StatusCode::NOT_FOUND, "no_such_endpoint"),
         Reject::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         _ => (StatusCode::INTERNAL_SERVER_ERROR, "other"),
