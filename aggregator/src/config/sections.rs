@@ -10,6 +10,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Longest handshake: whoever means it needs a few round trips.
+const HANDSHAKE_SECONDS: u32 = 5;
+
 /// `[server]`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -18,11 +21,15 @@ pub struct ServerSettings {
     pub listen: String,
     /// More names or addresses for the host's certificate.
     pub names: Vec<String>,
-    /// Most connections at a time.
+    /// Most connections of boards at a time.
     pub connections: usize,
-    /// Most connections at a time from one address that have not shown a board's certificate.
+    /// Most connections at a time from one address (of IPv6: one /64) that have not shown a board's certificate.
     pub guests: usize,
-    /// Seconds that a board has for a handshake, a request's head, or a message.
+    /// Most of these from everywhere; boards' connections don't count.
+    pub reserve: usize,
+    /// Most connections at a time of one board.
+    pub each: usize,
+    /// Seconds that a board has for a request's head or a message, and up to five of them for a handshake.
     pub message_seconds: u32,
     /// Seconds that a board has to send an update.
     pub update_seconds: u32,
@@ -37,7 +44,9 @@ impl Default for ServerSettings {
             listen,
             names: Vec::new(),
             connections: 256,
-            guests: 32,
+            guests: 16,
+            reserve: 128,
+            each: 8,
             message_seconds: 30,
             update_seconds: 600,
             connection_seconds: 1_800,
@@ -105,6 +114,8 @@ impl ServerSettings {
         let all = [
             ("connections", self.connections),
             ("guests", self.guests),
+            ("reserve", self.reserve),
+            ("each", self.each),
             ("message_seconds", self.message_seconds as usize),
             ("update_seconds", self.update_seconds as usize),
             ("connection_seconds", self.connection_seconds as usize),
@@ -119,6 +130,9 @@ impl ServerSettings {
             true => Ok(Limits {
                 connections: self.connections,
                 guests: self.guests,
+                reserve: self.reserve,
+                each: self.each,
+                handshake: seconds(self.message_seconds.min(HANDSHAKE_SECONDS)),
                 head: seconds(self.message_seconds),
                 message: seconds(self.message_seconds),
                 update: seconds(self.update_seconds),

@@ -183,3 +183,29 @@ async fn strangers_from_one_address_do_not_take_every_place() {
     }
     host.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_board_does_not_take_every_place() {
+    let mut few = settings();
+    (few.server.connections, few.server.each) = (4, 2);
+    let home = home(&few).await;
+    let host = serve(&home).await;
+    let at = host.address();
+    let (greedy, other) = (Board::join(&home, at).await, Board::join(&home, at).await);
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        let mut stream = connect(at, greedy.tls.clone()).await.unwrap();
+        stream.write_all(b"POST /v1/poll HT").await.unwrap();
+        kept.push(stream);
+    }
+    let begun = Instant::now();
+    while greedy.poll(at, None).await.is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "a third connection of one board is served");
+    }
+    assert!(other.poll(at, None).await.unwrap().is_ok(), "others are served meanwhile");
+    drop(kept);
+    while greedy.poll(at, None).await.is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the places of those that ended aren't free");
+    }
+    host.shutdown().await.unwrap();
+}
