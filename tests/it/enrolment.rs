@@ -24,10 +24,8 @@ fn a_token_works_once_for_one_key_and_not_for_ever() {
     assert_eq!(enroll(&fleet, &wire, "first", "one.token"), Ok(()), "the same key may ask again");
     let refused = enroll(&fleet, &wire, "second", "one.token").unwrap_err();
     assert!(refused.contains("the token has been used"), "{refused}");
-    let made = Process::start("token", &mut fleet.aggregator(&["token", "host", "--ttl", "0s"])).succeed();
-    fs::write(fleet.at("old.token"), &made.out[0]).unwrap();
-    let refused = enroll(&fleet, &wire, "second", "old.token").unwrap_err();
-    assert!(refused.contains("the token has expired"), "{refused}");
+    let mut useless = Process::start("token", &mut fleet.aggregator(&["token", "host", "--ttl", "0s"]));
+    assert_eq!(useless.finish().code(), Some(2), "{}", useless.said());
     fs::write(fleet.at("no.token"), "not a token").unwrap();
     let refused = enroll(&fleet, &wire, "second", "no.token").unwrap_err();
     assert!(refused.contains("this is not a Spectra token"), "{refused}");
@@ -76,6 +74,27 @@ fn the_device_key_is_made_on_the_board_and_only_its_owner_reads_it() {
         let bytes = fs::read(&path).unwrap();
         assert!(!bytes.windows(16).any(|w| w == secret), "{} holds the board's key", path.display());
     }
+}
+
+#[test]
+fn a_board_follows_its_host_to_a_new_address_without_a_token_and_no_other_host() {
+    let (mine, other) = (Fleet::new(&Setup::default()), Fleet::new(&Setup::default()));
+    let (_one, _two) = (mine.serve(), other.serve());
+    let board = mine.enroll("kitchen", &[0, 1]);
+    let follow = |fleet: &Fleet, wire: &Relay| {
+        let host = format!("https://{}", wire.address());
+        let mut command = fleet.edge_client(&["enroll", "--host", &host, "--dir"]);
+        let mut process = Process::start("edge-client enroll", command.arg(&board.dir));
+        let status = process.finish();
+        (status.success(), host, process.err.join("\n"))
+    };
+    let (moved, host, said) = follow(&mine, &mine.wire());
+    assert!(moved && said.contains("from now on"), "{said}");
+    assert_eq!(mine.board_says(&board, &["status"])["host"], host.as_str());
+    let (moved, _, said) = follow(&other, &other.wire());
+    assert!(!moved && said.contains("no trusted connection"), "{said}");
+    assert_eq!(mine.board_says(&board, &["status"])["host"], host.as_str(), "nothing changed");
+    assert_eq!(mine.host_says(&["devices", "list", "host"]).len(), 1);
 }
 
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {

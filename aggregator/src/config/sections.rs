@@ -44,7 +44,7 @@ impl Default for ServerSettings {
             listen,
             names: Vec::new(),
             connections: 256,
-            guests: 16,
+            guests: 32,
             reserve: 128,
             each: 8,
             message_seconds: 30,

@@ -3,5 +3,6 @@ mod board;
 mod enrolment;
 mod examples;
 mod hostile;
+mod operator;
 mod power_cuts;
 mod rounds;
