@@ -37,7 +37,9 @@ pub enum DirError {
         path: PathBuf,
     },
     /// The auxiliary data are not where they were put.
-    #[error("{path}: this host was made with auxiliary data, and they are missing: put them back, or restore a backup")]
+    #[error(
+        "{path}: this host was made with auxiliary data, and they are missing: put them back, or restore a backup"
+    )]
     NoAuxiliary {
         /// Where they should be.
         path: PathBuf,

@@ -142,8 +142,7 @@ impl Authority {
     pub fn open(dir: &Path) -> Result<Self, PkiError> {
         let certificate: CertificateDer<'static> = read_pem(&dir.join("authority.pem"), "certificate")?;
         let path = dir.join("authority.key.pem");
-        let text =
-            disk::text(&path).map_err(|source| PkiError::File { path: path.clone(), source })?;
+        let text = disk::text(&path).map_err(|source| PkiError::File { path: path.clone(), source })?;
         let key = KeyPair::from_pem(&text).map_err(|_| PkiError::Malformed { path, what: "private key" })?;
         let issuer = Issuer::from_ca_cert_der(&certificate, key)?;
         Ok(Self { dir: dir.into(), certificate, issuer })
@@ -212,8 +211,7 @@ impl Authority {
 
     fn stored_leaf(&self) -> Result<Leaf, PkiError> {
         let path = self.dir.join("leaf.pem");
-        let text =
-            disk::text(&path).map_err(|source| PkiError::File { path: path.clone(), source })?;
+        let text = disk::text(&path).map_err(|source| PkiError::File { path: path.clone(), source })?;
         let issued = text.lines().next().and_then(|line| line.parse().ok()).map(Millis);
         let issued = issued.ok_or_else(|| PkiError::Malformed { path: path.clone(), what: "leaf" })?;
         Ok(Leaf {

@@ -71,7 +71,9 @@ fn said(error: &anyhow::Error) -> String {
 
 /// Whether another command line or configuration would help.
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.is::<ConfigError>() || error.is::<Usage>() || matches!(error.downcast_ref(), Some(LocalDataError::NoSource))
+    error.is::<ConfigError>()
+        || error.is::<Usage>()
+        || matches!(error.downcast_ref(), Some(LocalDataError::NoSource))
 }
 
 /// Whoever read our output has seen enough.
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_token_is_known_wherever_it_stands() {
-        let token = Token { secret: [7; 16], authority: ::models::id::Hash::of(b"a"), not_after: 1 }.to_string();
+        let token =
+            Token { secret: [7; 16], authority: ::models::id::Hash::of(b"a"), not_after: 1 }.to_string();
         for argument in [token.clone(), format!("--token={token}"), format!(" {token}\n")] {
             assert!(is_token(&argument.into()));
         }

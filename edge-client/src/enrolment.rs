@@ -15,7 +15,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum EnrollError {
     /// It is enrolled somewhere else already.
-    #[error("this directory belongs to board {client} of {host}; give another `--dir` to enrol at {wanted}; if that is the same host at a new address, leave `--token` out")]
+    #[error(
+        "this directory belongs to board {client} of {host}; give another `--dir` to enrol at {wanted}; if that is the same host at a new address, leave `--token` out"
+    )]
     Elsewhere {
         /// Its number there.
         client: ClientId,
@@ -126,11 +128,7 @@ fn request(name: &str, key: &KeyPair, token: &Token) -> Result<EnrollRequest, En
 }
 
 /// Asks, again for a while if the host can't be reached: a board is often switched on before its network.
-fn ask(
-    link: &mut Link,
-    request: &EnrollRequest,
-    log: &mut dyn FnMut(&str),
-) -> Result<Enrolled, CallError> {
+fn ask(link: &mut Link, request: &EnrollRequest, log: &mut dyn FnMut(&str)) -> Result<Enrolled, CallError> {
     let mut backoff = Backoff::new(u64::from(std::process::id()), 250, 4_000);
     for attempt in 1..TRIES {
         match link.enroll(request) {

@@ -40,7 +40,16 @@ impl Status {
             run.published.map(|p| p.state.to_string()).into(),
         ];
         let columns = &[
-            "method", "phase", "round", "rounds", "boards", "live", "failures", "why", "open_tokens", "model",
+            "method",
+            "phase",
+            "round",
+            "rounds",
+            "boards",
+            "live",
+            "failures",
+            "why",
+            "open_tokens",
+            "model",
         ];
         Rows::new(columns, vec![row]).print(self.format)
     }
@@ -49,7 +58,10 @@ impl Status {
 /// Why the last round gave nothing, if none was folded since.
 fn last_failure(events: &[Event]) -> Option<String> {
     let last = events.iter().rev().find(|e| {
-        matches!(e, Event::Failed { .. } | Event::Folded { .. } | Event::Ready { .. } | Event::Finished { .. })
+        matches!(
+            e,
+            Event::Failed { .. } | Event::Folded { .. } | Event::Ready { .. } | Event::Finished { .. }
+        )
     });
     match last {
         Some(Event::Failed { why, .. }) => Some(why.to_string()),

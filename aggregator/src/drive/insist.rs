@@ -1,5 +1,5 @@
 //! Keeping what happened, however long the disk is full or the database locked: the run waits, and nothing is promised meanwhile.
-use crate::ledger::LedgerError;
+use crate::ledger::{Answer, LedgerError};
 use crate::stop::stopped;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -10,9 +10,9 @@ const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Tries until it succeeds or the host is told to stop.
-pub(super) async fn insist<T>(
+pub(super) async fn insist<'a, T>(
     stop: &mut watch::Receiver<bool>,
-    attempt: impl AsyncFn() -> Result<T, LedgerError>,
+    attempt: impl Fn() -> Answer<'a, T>,
 ) -> Result<T, LedgerError> {
     let mut pause = FIRST;
     loop {
@@ -38,15 +38,17 @@ mod tests {
     async fn what_the_database_refuses_is_tried_until_it_is_kept_or_the_host_stops() {
         let (stop, mut stopped) = watch::channel(false);
         let tries = AtomicU32::new(0);
-        let third = async || match tries.fetch_add(1, Ordering::Relaxed) {
-            0 | 1 => Err(LedgerError::Database(sqlx::Error::PoolTimedOut)),
-            n => Ok(n),
+        let answer = |told| -> Answer<'_, u32> { Box::pin(std::future::ready(told)) };
+        let locked = || Err(LedgerError::Database(sqlx::Error::PoolTimedOut));
+        let third = || match tries.fetch_add(1, Ordering::Relaxed) {
+            0 | 1 => answer(locked()),
+            n => answer(Ok(n)),
         };
         assert_eq!(insist(&mut stopped, third).await.unwrap(), 2);
-        let damaged = async || Err::<(), _>(LedgerError::Damaged { what: "x", row: 1 });
+        let damaged = || answer(Err(LedgerError::Damaged { what: "x", row: 1 }));
         assert!(matches!(insist(&mut stopped, damaged).await, Err(LedgerError::Damaged { .. })));
         stop.send(true).unwrap();
-        let never = async || Err::<(), _>(LedgerError::Database(sqlx::Error::PoolTimedOut));
+        let never = || answer(locked());
         assert!(matches!(insist(&mut stopped, never).await, Err(LedgerError::Database(_))));
     }
 }

@@ -211,7 +211,7 @@ impl Driver {
         }
         let records = events.iter().map(record::record).collect::<Result<Vec<_>, _>>()?;
         crash::here("before-commit");
-        let append = async || self.ledger.append(clock::now(), records.clone()).await;
+        let append = || self.ledger.append(clock::now(), records.clone());
         insist::insist(&mut self.stop.clone(), append).await?;
         crash::here("after-commit");
         for event in events {

@@ -54,7 +54,8 @@ pub(crate) async fn replay(
     let charter = workshop.plan().charter();
     check_charter(ledger, &charter).await?;
     let events = events(ledger).await?;
-    let left = Coordinator::recall(workshop.plan().policy.clone(), charter.clone(), &events).status(clock::now());
+    let left =
+        Coordinator::recall(workshop.plan().policy.clone(), charter.clone(), &events).status(clock::now());
     let (trained, asked) = (left.round.0, workshop.plan().policy.rounds);
     if left.phase == Phase::Finished && asked > trained {
         return Err(ReplayError::Over { trained, asked });

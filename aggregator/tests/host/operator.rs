@@ -68,8 +68,7 @@ async fn auxiliary_data_that_are_missing_or_others_are_noticed() {
     let temporary = tempfile::tempdir().unwrap();
     let inputs = Inputs::new([1, 2, 2], Elements::U8(vec![1, 2, 3, 4, 5, 6, 7, 8])).unwrap();
     let samples = Samples::new(inputs, vec![0, 1]).unwrap();
-    let dir =
-        HostDir::create(&temporary.path().join("fleet"), &settings(), Some(&samples)).await.unwrap();
+    let dir = HostDir::create(&temporary.path().join("fleet"), &settings(), Some(&samples)).await.unwrap();
     let file = dir.path().join("auxiliary.samples");
     assert_eq!(dir.samples().unwrap().as_ref(), Some(&samples));
     let mut bytes = fs::read(&file).unwrap();
@@ -141,7 +140,8 @@ fn what_another_command_line_would_mend_ends_with_2() {
 fn an_input_that_was_configured_is_kept() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("labels.txt"), "cat\ndog").unwrap();
-    let init = ["init", "fleet", "--arch", "cc32", "--labels", "labels.txt", "--no-aux", "--method", "fedavg"];
+    let init =
+        ["init", "fleet", "--arch", "cc32", "--labels", "labels.txt", "--no-aux", "--method", "fedavg"];
     let (code, _, err) = program(home.path(), &[&init[..], &["--set", "model.input=[3,64,64]"]].concat());
     let made = fs::read_to_string(home.path().join("fleet/aggregator.toml")).unwrap_or_default();
     assert!(code != Some(0) || made.contains("input = [3, 64, 64]") || made.contains("64,\n"), "{err}{made}");

@@ -218,7 +218,10 @@ fn the_model_that_is_offered_has_the_number_of_rounds_really_trained() {
     assert_eq!(offer.version, 3);
     let held = Request::Poll(Poll { session: session(1), held: Some(3) });
     let reply = host.handle(Millis(2), ClientId(0), &held).reply;
-    assert!(matches!(reply, Ok(Reply::Answer(Answer::Wait(Outlook { why: Why::Finished, .. })))), "{reply:?}");
+    assert!(
+        matches!(reply, Ok(Reply::Answer(Answer::Wait(Outlook { why: Why::Finished, .. })))),
+        "{reply:?}"
+    );
 }
 
 #[test]

@@ -108,11 +108,7 @@ impl Coordinator {
     }
 
     /// A run as its events left it, stalled where it stalled: to be looked at.
-    pub fn recall<'a>(
-        policy: Policy,
-        charter: Charter,
-        events: impl IntoIterator<Item = &'a Event>,
-    ) -> Self {
+    pub fn recall<'a>(policy: Policy, charter: Charter, events: impl IntoIterator<Item = &'a Event>) -> Self {
         let mut run = Self::new(policy, charter);
         events.into_iter().for_each(|event| run.apply(event));
         run
