@@ -4,6 +4,7 @@ use crate::compute;
 use crate::config::{ConfigError, ModelSettings, Settings};
 use crate::dir::HostDir;
 use crate::disk;
+use anyhow::Context;
 use clap::Args;
 use models::data::{Samples, labels};
 use models::id::Hash;

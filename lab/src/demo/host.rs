@@ -5,7 +5,6 @@ use aggregator::dir::HostDir;
 use aggregator::server::{Handle, Server};
 use anyhow::Context;
 use models::fed::{Method, cpct};
-use models::params::ModelCard;
 use models::round::Event;
 use models::wire::Token;
 use std::path::Path;
@@ -76,18 +75,11 @@ impl Host {
 }
 
 fn settings(bench: &Bench<'_>, hyper: &cpct::Hyper) -> anyhow::Result<Settings> {
-    let ModelCard { arch, input, labels, statistics, preprocessing } = card();
     Ok(Settings {
         server: ServerSettings { listen: "127.0.0.1:0".into(), ..ServerSettings::default() },
-        model: ModelSettings {
-            arch,
-            input,
-            labels,
-            statistics,
-            mean: preprocessing.mean,
-            std: preprocessing.std,
-        },
+        model: ModelSettings::from(&card()),
         rounds: bench.policy.clone(),
         method: MethodSettings { name: cpct::Cpct::NAME.into(), hyper: toml::Table::try_from(hyper)? },
+        ..Settings::default()
     })
 }
