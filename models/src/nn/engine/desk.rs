@@ -2,29 +2,30 @@
 use super::plan::Plan;
 use super::script::{Buffer, Phase};
 use crate::nn::layer::{Lane, Own};
+use crate::tensor::Aligned;
 use std::sync::Mutex;
 
 /// Memory for a run of samples. A thread takes a desk for as long as it works on a lane; nothing on it lasts.
 #[derive(Debug, Default)]
 pub(super) struct Desk {
-    buffers: Vec<Vec<f32>>,
+    buffers: Vec<Aligned>,
     /// Bytes and scratch by layer.
-    own: Vec<(Vec<u8>, Vec<f32>)>,
-    scratch: Vec<f32>,
-    spare: Vec<f32>,
+    own: Vec<(Vec<u8>, Aligned)>,
+    scratch: Aligned,
+    spare: Aligned,
 }
 
 impl Desk {
     fn new(plan: &Plan) -> Self {
         let own = plan.layers.iter().enumerate().map(|(i, placed)| {
             let bytes = if plan.keeps_bytes(i) { 0 } else { plan.longest_run() * placed.layer.own().bytes };
-            (vec![0; bytes], vec![0.0; placed.layer.own().work])
+            (vec![0; bytes], Aligned::zeros(placed.layer.own().work))
         });
         Self {
-            buffers: plan.script.desk.iter().map(|&len| vec![0.0; len]).collect(),
+            buffers: plan.script.desk.iter().map(|&len| Aligned::zeros(len)).collect(),
             own: own.collect(),
-            scratch: vec![0.0; plan.scratch()],
-            spare: vec![0.0; plan.spare()],
+            scratch: Aligned::zeros(plan.scratch()),
+            spare: Aligned::zeros(plan.spare()),
         }
     }
 
@@ -78,13 +79,18 @@ pub(super) fn lane(plan: &Plan, samples: usize) -> Lane {
     let own = plan.layers.iter().enumerate().map(|(i, placed)| {
         let len = placed.layer.own();
         let bytes = if plan.keeps_bytes(i) { samples * len.bytes } else { 0 };
-        Own { bytes: vec![0; bytes], grad: vec![0.0; len.grad], sums: vec![0.0; len.sums], ..Own::default() }
+        Own {
+            bytes: vec![0; bytes],
+            grad: Aligned::zeros(len.grad),
+            sums: vec![0.0; len.sums],
+            ..Own::default()
+        }
     });
-    let none = || plan.slots.iter().map(|_| vec![]).collect();
+    let none = || plan.slots.iter().map(|_| Aligned::default()).collect();
     Lane {
         values: none(),
         grads: none(),
-        kept: plan.script.lane.iter().map(|&len| vec![0.0; samples * len]).collect(),
+        kept: plan.script.lane.iter().map(|&len| Aligned::zeros(samples * len)).collect(),
         own: own.collect(),
         ..Lane::default()
     }

@@ -8,6 +8,7 @@ use crate::nn::data::Source;
 use crate::nn::graph::{Graph, NodeId};
 use crate::nn::isa;
 use crate::nn::layer::{Lane, Pass, Slot};
+use crate::tensor::Aligned;
 use crate::tensor::rng::{Key, Purpose as Draw};
 
 /// Samples that go through together: a run for each lane.
@@ -18,8 +19,8 @@ const BATCH: usize = 4 * RUN;
 pub(in crate::nn) struct Inference {
     plan: Plan,
     wanted: Vec<NodeId>,
-    params: Vec<f32>,
-    packed: Vec<Vec<f32>>,
+    params: Aligned,
+    packed: Vec<Aligned>,
     lanes: Vec<Lane>,
     desks: Desks,
 }
@@ -39,8 +40,8 @@ impl Inference {
     /// `params` are all that the wanted nodes depend on: the graph's, or a prefix of them.
     pub(in crate::nn) fn new(graph: &Graph, wanted: &[NodeId], params: &[f32]) -> Self {
         let plan = Self::plan(graph, wanted);
-        let params = plan.to_engine(params.to_vec());
-        let mut packed = vec![vec![]; plan.layers.len()];
+        let params = Aligned::from(plan.to_engine(params.to_vec()));
+        let mut packed = vec![Aligned::default(); plan.layers.len()];
         plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
         Self { plan, wanted: wanted.to_vec(), params, packed, lanes: vec![], desks: Desks::default() }
     }

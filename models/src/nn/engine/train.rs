@@ -10,6 +10,7 @@ use crate::nn::graph::{Graph, NodeId};
 use crate::nn::layer::{Lane, Pass};
 use crate::nn::optim::Sgd;
 use crate::nn::{isa, loss};
+use crate::tensor::Aligned;
 use crate::tensor::rng::Key;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -91,9 +92,9 @@ impl<'a> Setup<'a> {
 pub(in crate::nn) struct Training {
     plan: Plan,
     logits: NodeId,
-    params: Vec<f32>,
-    velocity: Vec<f32>,
-    packed: Vec<Vec<f32>>,
+    params: Aligned,
+    velocity: Aligned,
+    packed: Vec<Aligned>,
     lanes: Vec<Lane>,
     per_lane: usize,
     desks: Desks,
@@ -113,15 +114,15 @@ impl Training {
         fan: Fan,
     ) -> Self {
         let plan = setup.plan(graph);
-        let (params, count) = (plan.to_engine(start.into().into_owned()), lanes(setup.batch));
-        let update = Update::of(&plan, setup.per_lane());
-        let mut packed = vec![vec![]; plan.layers.len()];
+        let params = Aligned::from(plan.to_engine(start.into().into_owned()));
+        let (count, update) = (lanes(setup.batch), Update::of(&plan, setup.per_lane()));
+        let mut packed = vec![Aligned::default(); plan.layers.len()];
         plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
         let mut desks = Desks::default();
         desks.furnish(&plan, fan.threads().min(count));
         Self {
             logits: graph.outputs()[0],
-            velocity: vec![0.0; update.len()],
+            velocity: Aligned::zeros(update.len()),
             packed,
             lanes: (0..count).map(|_| lane(&plan, setup.per_lane())).collect(),
             per_lane: setup.per_lane(),
@@ -147,7 +148,7 @@ impl Training {
 
     /// The parameters at the end.
     pub(in crate::nn) fn into_params(self) -> Vec<f32> {
-        self.plan.to_natural(self.params)
+        self.plan.to_natural(self.params.into_vec())
     }
 
     /// One step; returns the loss before it.

@@ -4,6 +4,7 @@ use super::plan::Plan;
 use crate::nn::layer::{Lane, Wanted};
 use crate::nn::optim::Sgd;
 use crate::nn::{isa, loss};
+use crate::tensor::Aligned;
 use std::ops::Range;
 
 /// Values of a block: its gradient stays in the second-level cache.
@@ -27,7 +28,7 @@ struct Block {
 struct Span {
     blocks: Vec<Block>,
     range: Range<usize>,
-    grad: Vec<f32>,
+    grad: Aligned,
     work: Vec<f32>,
     /// Value of the proximal term.
     pull: f64,
@@ -95,7 +96,7 @@ impl Update {
         }
         for span in &mut spans {
             let (grad, work) = span.floats(plan, samples);
-            (span.grad, span.work) = (vec![0.0; grad], Vec::with_capacity(work));
+            (span.grad, span.work) = (Aligned::zeros(grad), Vec::with_capacity(work));
         }
         Self { spans }
     }
@@ -116,7 +117,7 @@ impl Update {
     pub(super) fn apply(
         &mut self,
         fan: Fan,
-        (plan, packed): (&Plan, &[Vec<f32>]),
+        (plan, packed): (&Plan, &[Aligned]),
         lanes: &[Lane],
         (sgd, pull): (Sgd, Option<&Pull>),
         (params, velocity): (&mut [f32], &mut [f32]),
@@ -151,7 +152,7 @@ impl Update {
     }
 
     /// Adds the gradient to `to`, which has the length of all parameters.
-    pub(super) fn accumulate(&mut self, plan: &Plan, packed: &[Vec<f32>], lanes: &[Lane], to: &mut [f32]) {
+    pub(super) fn accumulate(&mut self, plan: &Plan, packed: &[Aligned], lanes: &[Lane], to: &mut [f32]) {
         for span in &mut self.spans {
             for block in &span.blocks {
                 let grad = &mut span.grad[..block.range.len()];
@@ -164,7 +165,7 @@ impl Update {
 
 fn gradient(
     plan: &Plan,
-    packed: &[Vec<f32>],
+    packed: &[Aligned],
     lanes: &[Lane],
     block: &Block,
     work: &mut Vec<f32>,

@@ -6,6 +6,7 @@
 use super::{After, Barrier, Lane, Layer, Own, OwnLen, Pass, Plane, Recalls, Slot, Trained, Wanted};
 use crate::nn::graph::Dims;
 use crate::params::Role;
+use crate::tensor::Aligned;
 use crate::tensor::kernel::{self as k, BnBackward, Isa, PoolRow};
 use std::ops::Range;
 
@@ -207,8 +208,8 @@ impl Layer for BatchNorm {
         }
     }
 
-    fn prepare(&self, _: Isa, params: &[f32], packed: &mut Vec<f32>) {
-        packed.resize(Coefficients::COUNT * self.channels(), 0.0);
+    fn prepare(&self, _: Isa, params: &[f32], packed: &mut Aligned) {
+        packed.fit(Coefficients::COUNT * self.channels());
         if !self.of_batch {
             let at = |i: usize, j: usize| f64::from(params[self.params[i].start + j]);
             self.fold(params, |j| (at(2, j), at(3, j)), packed);

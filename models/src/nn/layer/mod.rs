@@ -46,6 +46,7 @@ pub(super) use source::{Conditioning, Input};
 use super::data::Source;
 use super::graph::{Dims, Op};
 use crate::params::Role;
+use crate::tensor::Aligned;
 use crate::tensor::kernel::Isa;
 use crate::tensor::rng::Key;
 use std::fmt::Debug;
@@ -99,19 +100,19 @@ pub(super) enum After {
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// Activations by node; empty while they are not alive.
-    pub values: Vec<Vec<f32>>,
+    pub values: Vec<Aligned>,
     /// Gradients by node; empty while they are not alive.
-    pub grads: Vec<Vec<f32>>,
+    pub grads: Vec<Aligned>,
     /// What layers keep, by layer.
     pub own: Vec<Own>,
     /// Memory of values and gradients that are kept, while they are not alive.
-    pub kept: Vec<Vec<f32>>,
+    pub kept: Vec<Aligned>,
     /// Memory of the others, while someone works on this lane.
-    pub desk: Vec<Vec<f32>>,
+    pub desk: Vec<Aligned>,
     /// Scratch that layers share, and that for sums of gradients, while someone works on this lane.
-    pub scratch: Vec<f32>,
+    pub scratch: Aligned,
     /// See `scratch`.
-    pub spare: Vec<f32>,
+    pub spare: Aligned,
     /// Samples in it.
     pub samples: usize,
     /// Sum of the losses of the lane's samples.
@@ -124,11 +125,11 @@ pub(super) struct Own {
     /// Winners of poolings, and units that dropout keeps.
     pub bytes: Vec<u8>,
     /// Sums of parameter gradients.
-    pub grad: Vec<f32>,
+    pub grad: Aligned,
     /// Scratch of this layer alone; starts as zeros.
-    pub work: Vec<f32>,
+    pub work: Aligned,
     /// Scratch that all layers share: whatever the last one left in it.
-    pub scratch: Vec<f32>,
+    pub scratch: Aligned,
     /// Sums per channel.
     pub sums: Vec<f64>,
 }
@@ -160,7 +161,7 @@ pub(super) struct Pass<'a> {
     /// All parameters, in the engine's order.
     pub params: &'a [f32],
     /// Packed weights and coefficients by layer.
-    pub packed: &'a [Vec<f32>],
+    pub packed: &'a [Aligned],
     /// Where samples come from.
     pub source: Source<'a>,
     /// The lane's samples, as indices into the source.
@@ -221,7 +222,7 @@ pub(super) trait Layer: Debug + Send + Sync {
     }
 
     /// Packs weights and computes coefficients, once per step.
-    fn prepare(&self, _isa: Isa, _params: &[f32], _packed: &mut Vec<f32>) {}
+    fn prepare(&self, _isa: Isa, _params: &[f32], _packed: &mut Aligned) {}
 
     /// Computes the value of a run of samples.
     fn forward(&self, pass: &Pass<'_>, lane: &mut Lane);

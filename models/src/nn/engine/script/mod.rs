@@ -12,6 +12,7 @@ pub(super) use cast::Cast;
 pub(super) use keeping::Keeping;
 
 use crate::nn::layer::{Lane, Slot};
+use crate::tensor::Aligned;
 use writer::Writer;
 
 /// Something whose memory comes and goes.
@@ -38,7 +39,7 @@ impl Buffer {
     }
 
     /// Its memory in a lane.
-    pub(super) fn of(self, lane: &mut Lane) -> &mut Vec<f32> {
+    pub(super) fn of(self, lane: &mut Lane) -> &mut Aligned {
         match self {
             Self::Value(node) => &mut lane.values[node],
             Self::Grad(node) => &mut lane.grads[node],

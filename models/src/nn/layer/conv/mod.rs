@@ -15,6 +15,7 @@ use super::{After, Lane, Layer, Own, OwnLen, Pass, Plane, Recalls, Slot, Trained
 use crate::nn::graph::{Conv2d, Dims};
 use crate::nn::isa;
 use crate::params::Role;
+use crate::tensor::Aligned;
 use crate::tensor::kernel::{self as k, Isa, PoolRow};
 use std::ops::Range;
 
@@ -265,9 +266,9 @@ impl Layer for Conv {
         }
     }
 
-    fn prepare(&self, isa: Isa, params: &[f32], packed: &mut Vec<f32>) {
+    fn prepare(&self, isa: Isa, params: &[f32], packed: &mut Aligned) {
         let len = self.product.packed(isa);
-        packed.resize(len + self.product.packing(), 0.0);
+        packed.fit(len + self.product.packing());
         let (packed, scratch) = packed.split_at_mut(len);
         self.product.pack(isa, &params[self.params.weight.clone()], packed, scratch);
     }
