@@ -21,7 +21,7 @@ pub struct Cli {
 pub enum Command {
     /// Become known to a host by a one-time token
     #[command(
-        after_help = "Examples:\n  edge-client enroll --host https://host.example:8443 --token kitchen.token --dir kitchen\n  edge-client enroll --host https://moved.example:8443 --dir kitchen"
+        after_help = "Examples:\n  edge-client enroll --host https://host.example:8443 --token kitchen.token --dir kitchen\n  edge-client enroll --host https://host.example:8443 --dir kitchen"
     )]
     Enroll(Enroll),
     /// Take part in training; resumes where it was stopped
