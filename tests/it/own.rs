@@ -11,7 +11,9 @@ fn a_host_and_two_boards_federate_a_network_that_was_brought_along() {
     let boards = [fleet.enroll("one", &[0, 1, 0, 1, 2, 0]), fleet.enroll("two", &[3, 2, 3, 2, 1, 3])];
     let running = boards.each_ref().map(|board| fleet.run(board));
     host.wait_for("training is over");
-    running.map(Process::succeed);
+    for board in running {
+        board.succeed();
+    }
     let travelled = boards.each_ref().map(|board| std::fs::read(board.dir.join("network.onnx")).unwrap());
     let kept = std::fs::read(fleet.at("host/network.onnx")).unwrap();
     assert!(travelled.iter().all(|bytes| *bytes == kept), "boards have the host's file");
