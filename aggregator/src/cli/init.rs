@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  aggregator init fleet --arch cc28 --labels labels.txt --aux aux --rounds 20 --min-boards 2\n  aggregator init fleet --model net.onnx --head fc --labels labels.txt --no-aux"
+    after_help = "Examples:\n  aggregator init fleet --arch cc28 --labels labels.txt --aux aux --rounds 20 --min-boards 2\n  aggregator init own --model net.onnx --head head --no-aux"
 )]
 pub(super) struct Init {
     /// The directory to make

@@ -265,7 +265,12 @@ mod tests {
                 continue;
             }
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.starts_with("Example:\n  aggregator "), "{} shows no example", command.get_name());
+            let example = help.strip_prefix("Example:\n").or(help.strip_prefix("Examples:\n"));
+            assert!(
+                example.is_some_and(|e| e.starts_with("  aggregator ")),
+                "{} shows none",
+                command.get_name()
+            );
         }
     }
 

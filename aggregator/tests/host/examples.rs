@@ -26,7 +26,7 @@ fn examples(command: &str) -> Vec<String> {
     let text = String::from_utf8(help.stdout).unwrap();
     let found: Vec<String> = text
         .lines()
-        .skip_while(|line| *line != "Example:")
+        .skip_while(|line| !matches!(*line, "Example:" | "Examples:"))
         .filter_map(|line| line.strip_prefix("  ").filter(|l| l.starts_with("aggregator ")))
         .map(|line| line.replace("0.0.0.0:8443", "127.0.0.1:0"))
         .collect();
@@ -48,6 +48,8 @@ fn prepare(dir: &Path) {
     let classes =
         ["shirt", "trouser", "pullover", "dress", "coat", "sandal", "blouse", "sneaker", "bag", "boot"];
     fs::write(dir.join("labels.txt"), classes.join("\n")).unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/imported/own.onnx");
+    fs::copy(own, dir.join("net.onnx")).unwrap();
     for (number, class) in classes.iter().enumerate() {
         fs::create_dir_all(dir.join("aux").join(class)).unwrap();
         for copy in 0..2 {
