@@ -7,6 +7,7 @@ mod container;
 
 pub use blobs::BlobCache;
 
+use crate::disk;
 use crate::personal::Personal;
 use crate::secret::Secret;
 use models::id::{ClientId, Hash};
@@ -212,10 +213,8 @@ impl Store {
     /// [`StoreError::Io`].
     pub fn adopt_model(&mut self, card: ModelCard, network: Option<&[u8]>) -> Result<(), StoreError> {
         if let Some(bytes) = network {
-            let (path, beside) = (self.dir.join(NETWORK), self.dir.join("network.new"));
-            let mut file = private_file().truncate(true).open(&beside).map_err(|e| io_error(&beside, e))?;
-            file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|e| io_error(&beside, e))?;
-            fs::rename(&beside, &path).map_err(|e| io_error(&path, e))?;
+            let path = self.dir.join(NETWORK);
+            disk::replace(&path, bytes).map_err(|e| io_error(&path, e))?;
         }
         self.update(|r| r.model = Some(card))
     }

@@ -2,7 +2,7 @@
 use crate::proto::{self, DecodeError, MAX_FILE, ModelProto, TensorProto};
 use prost::Message;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
 /// Why a network can't be read from disk.
@@ -15,7 +15,7 @@ pub enum FileError {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Its bytes are no ONNX file.
     #[error("{path}: {source}")]
@@ -60,10 +60,19 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
 
 fn capped(path: &Path) -> Result<Vec<u8>, FileError> {
     let fail = |source| FileError::Io { path: path.into(), source };
-    let file = File::open(path).map_err(fail)?;
+    let file = regular(path).map_err(fail)?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes).map_err(fail)?;
     Ok(bytes)
+}
+
+/// Opens a regular file: a pipe would hang, a device never end.
+fn regular(path: &Path) -> io::Result<File> {
+    match path.metadata()? {
+        about if about.is_file() => File::open(path),
+        about if about.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file but a pipe or a device")),
+    }
 }
 
 /// Reads a tensor's values from the file that it names, at most `room` bytes.

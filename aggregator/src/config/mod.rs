@@ -94,8 +94,11 @@ impl Settings {
         let mut settings: Self = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
         if settings.model.card().is_ok_and(|card| card.imported().is_some()) {
             let path = dir.join(NETWORK);
-            let bytes = std::fs::read(&path)
-                .map_err(|e| ConfigError { problems: vec![format!("{}: {e}", path.display())] })?;
+            let bytes = onnx::read(&path).map_err(|e| ConfigError {
+                problems: vec![format!(
+                    "{e}; the network lies beside the configuration: `aggregator restore` brings both back"
+                )],
+            })?;
             settings.model.file = Some(bytes.into());
         }
         Ok(settings)

@@ -12,6 +12,7 @@ use onnx::runtime::Engine;
 use onnx::{Role, export, import};
 use proptest::prelude::*;
 use prost::Message;
+use std::path::Path;
 use std::sync::LazyLock;
 
 /// An export with every kind of node.
@@ -255,6 +256,10 @@ fn weights_beside_the_file_stay_in_its_folder() {
         assert!(refused.contains("constant w"), "{refused}");
     }
     assert!(onnx::read(&folder.join("no.onnx")).is_err());
+    for (odd, what) in [(Path::new("/dev/zero"), "a device"), (folder.as_path(), "a directory")] {
+        let refused = onnx::read(odd).unwrap_err().to_string();
+        assert!(refused.contains(what), "{refused}");
+    }
 }
 
 proptest! {
