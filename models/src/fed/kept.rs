@@ -39,3 +39,29 @@ impl<'de, S: Scope> Deserialize<'de> for Kept<S> {
         Values::new(Arc::new(spec), values).map(Self).map_err(D::Error::custom)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::arch;
+    use crate::params::{Params, Preprocessing};
+
+    #[test]
+    fn a_backbone_is_kept_without_the_head_that_lies_behind_it() {
+        const SECRET: f32 = 12_345.678;
+        let card = ModelCard {
+            arch: "mlp".into(),
+            input: [1, 2, 2],
+            labels: vec!["a".into(), "b".into()],
+            statistics: 0,
+            preprocessing: Preprocessing::none(1),
+        };
+        let (_, spec) = arch::build(&card).unwrap();
+        let values = (0..spec.len()).map(|i| if i < spec.backbone_len() { 1.0 } else { SECRET }).collect();
+        let model = Params::new(spec, values).unwrap();
+        let holds = |bytes: &[u8]| bytes.windows(4).any(|b| b == SECRET.to_le_bytes());
+        let bytes = postcard::to_stdvec(&Kept(model.backbone())).unwrap();
+        assert!(holds(&postcard::to_stdvec(&Kept(model.clone())).unwrap()) && !holds(&bytes));
+        assert_eq!(postcard::from_bytes::<Kept<_>>(&bytes).unwrap(), Kept(model.backbone()));
+    }
+}
