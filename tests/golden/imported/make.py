@@ -1,8 +1,8 @@
 """Exports networks from PyTorch, without their weights, and writes what ONNX Runtime and PyTorch say about them: see README.md."""
+import argparse
 import json
 import logging
 import struct
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -136,10 +136,10 @@ def steady(model, x, labels):
     for rate in (5e-3, 2e-4, 2e-5, 2e-6):
         (losses, gradients), (rough, coarse) = reference(model, x, labels, rate), reference(model, x, labels, rate, torch.float32)
         if max(abs(a - b) for a, b in zip(losses, rough)) < 1e-4:
-            cosines = [float((coarse[k] * g).sum() / np.sqrt((coarse[k] ** 2).sum() * (g**2).sum())) for k, g in gradients.items()
-                       if np.sqrt((g**2).sum()) > 1e-6]
-            print(f"rate {rate}, f32 against f64: losses {max(abs(a - b) for a, b in zip(losses, rough)):.1e}, worst cosine {min(cosines):.7f}")
-            return rate, losses, gradients
+            worst = min(float((coarse[k] * g).sum() / np.sqrt((coarse[k] ** 2).sum() * (g**2).sum())) for k, g in gradients.items()
+                        if np.sqrt((g**2).sum()) > 1e-6)
+            print(f"rate {rate}, f32 against f64: losses {max(abs(a - b) for a, b in zip(losses, rough)):.1e}, worst cosine {worst:.7f}")
+            return rate, losses, gradients, worst
     raise SystemExit("no rate is small enough")
 
 
@@ -163,12 +163,11 @@ def own():
     export(nets.Own(), (1, 8, 8), "script", "train", 17, HERE / "own.onnx")
 
 
-def main(wanted):
+def main(wanted, networks, folder):
     """Makes the cases of these networks, or of all."""
-    torch.set_num_threads(1)
-    page, stored = HERE / "cases.json", {}
+    page, stored = folder / "cases.json", {}
     known = json.loads(page.read_text()) if page.exists() else []
-    for name, (net, shape) in nets.golden().items():
+    for name, (net, shape) in networks.items():
         if wanted and name not in wanted:
             continue
         torch.manual_seed(1)
@@ -179,14 +178,14 @@ def main(wanted):
         x = torch.tensor(symmetric("input", SAMPLES * int(np.prod(shape))).astype(np.float32).reshape(SAMPLES, *shape))
         for exporter, form, opset in FORMS:
             case = f"{name}.{exporter}.{form}.{opset}"
-            with tempfile.TemporaryDirectory() as folder:
-                export(net, shape, exporter, form, opset, f"{folder}/net.onnx")
-                model = strip(onnx.load(f"{folder}/net.onnx"))
-            onnx.save(model, HERE / f"{case}.onnx")
+            with tempfile.TemporaryDirectory() as scratch:
+                export(net, shape, exporter, form, opset, f"{scratch}/net.onnx")
+                model = strip(onnx.load(f"{scratch}/net.onnx"))
+            onnx.save(model, folder / f"{case}.onnx")
             session = onnxruntime.InferenceSession(filled(model).SerializeToString(), providers=["CPUExecutionProvider"])
             answer = session.run(None, {"input": x.numpy()})[0]
             labels = torch.arange(SAMPLES) % answer.shape[1]
-            rate, losses, gradients = steady(model, x, labels)
+            rate, losses, gradients, worst = steady(model, x, labels)
             by_name = {t.name for t in model.graph.initializer if empty(t)} == {k for k, v in net.state_dict().items() if v.dim()}
             if by_name:
                 apart = max(abs(a - b) for a, b in zip(losses, module_losses(net, x, labels, rate)))
@@ -194,15 +193,25 @@ def main(wanted):
             scale = {k: float(np.abs(g).max()) or 1.0 for k, g in gradients.items()}
             packed = b"".join(np.round(g / scale[k] * 32767).astype("<i2").tobytes() for k, g in gradients.items())
             file = stored.setdefault(packed, f"{case}.gradients")  # forms of one network with the same names have the same
-            (HERE / file).write_bytes(packed)
+            (folder / file).write_bytes(packed)
             cases.append({"case": case, "file": file, "rate": rate, "answer": [[float(f"{v:.7g}") for v in row] for row in answer.tolist()],
                           "losses": [round(v, 7) for v in losses],
-                          "gradients": [{"name": k, "len": int(g.size), "scale": scale[k]} for k, g in gradients.items()]})
+                          "gradients": [{"name": k, "len": int(g.size), "scale": scale[k]} for k, g in gradients.items()]}
+                         | ({"cosine": worst} if worst < 0.99999 else {}))
             print(case, "module" if by_name else "file", len(packed), np.round(losses[:2] + losses[-1:], 4), flush=True)
         known = [case for case in known if not case["case"].startswith(name + ".")] + cases
         page.write_text(json.dumps(known, separators=(",", ":")).replace('{"case"', '\n{"case"') + "\n")
 
 
 if __name__ == "__main__":
-    own()
-    main(sys.argv[1:])
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("nets", metavar="NET", nargs="*", help="only these")
+    options.add_argument("--full", metavar="FOLDER", type=Path, help="at their full widths, into this folder: see README.md")
+    options = options.parse_args()
+    torch.set_num_threads(1)
+    if options.full:
+        options.full.mkdir(parents=True, exist_ok=True)
+        main(options.nets, nets.full(), options.full)
+    else:
+        own()
+        main(options.nets, nets.narrow(), HERE)

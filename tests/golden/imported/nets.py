@@ -228,7 +228,7 @@ class Own(nn.Module):
 
 
 # name -> (network, extents of a sample)
-def golden():
+def narrow():
     return {
         "lenet": (LeNet(), (1, 28, 28)),
         "resnet18": (ResNet18(4), (3, 32, 32)),
@@ -243,8 +243,8 @@ def full():
     return {
         "lenet": (LeNet(), (1, 28, 28)),
         "resnet18": (ResNet18(), (3, 32, 32)),
-        "mobilenet_v2": (MobileNetV2(), (3, 64, 64)),
-        "mobilenet_v3_small": (MobileNetV3Small(), (3, 64, 64)),
-        "squeezenet": (SqueezeNet(), (3, 64, 64)),
+        "mobilenet_v2": (MobileNetV2(dropout=0.0), (3, 96, 96)),
+        "mobilenet_v3_small": (MobileNetV3Small(dropout=0.0), (3, 64, 64)),
+        "squeezenet": (SqueezeNet(dropout=0.0), (3, 64, 64)),
         "signal": (Signal(), (3, 128)),
     }
