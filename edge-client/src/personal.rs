@@ -89,7 +89,7 @@ impl Personal {
         let before = self.state_for(method, &task.hyper, at)?;
         let site = at.site(task.seed, task.round);
         let down = Down { parts, task: task.body.to_vec() };
-        let sent = method.fit(&task.hyper, &before, down, site, trainer)?;
+        let sent = method.fit(&task.hyper, before.expose(), down, site, trainer)?;
         let sealed = seal_update(task.round, task.codec, &at.spec, &sent.up).map_err(LearnError::Seal)?;
         let pending = Some(Pending { round: task.round, sealed });
         let learned = Secret::new(sent.client);
@@ -118,7 +118,7 @@ impl Personal {
         let before = self.state_for(method, &offer.hyper, at)?;
         let site = at.site(offer.seed, RoundId(offer.version));
         let down = Down { parts, task: offer.body.to_vec() };
-        let learned = method.adopt(&offer.hyper, &before, down, site, trainer)?;
+        let learned = method.adopt(&offer.hyper, before.expose(), down, site, trainer)?;
         let taken = Self {
             learned: Secret::new(learned),
             held: Some(offer.version),
@@ -151,10 +151,10 @@ impl Personal {
     }
 
     /// The state to go on from: this board's own, or a new one where it has none of this method.
-    fn state_for(&self, wanted: &dyn AnyMethod, hyper: &[u8], at: &Place) -> Result<Vec<u8>, LearnError> {
+    fn state_for(&self, wanted: &dyn AnyMethod, hyper: &[u8], at: &Place) -> Result<Secret, LearnError> {
         match self.method == wanted.name() && !self.learned.expose().is_empty() {
-            true => Ok(self.learned.expose().to_vec()),
-            false => Ok(wanted.enroll(hyper, &at.spec)?),
+            true => Ok(self.learned.clone()),
+            false => Ok(Secret::new(wanted.enroll(hyper, &at.spec)?)),
         }
     }
 

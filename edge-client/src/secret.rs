@@ -1,15 +1,16 @@
 //! Bytes that no log may show.
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
-/// Private bytes; their `Debug` form is their length.
+/// Private bytes; their `Debug` form is their length. Copies share their memory.
 #[derive(Clone, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Secret(Vec<u8>);
+pub struct Secret(Arc<Vec<u8>>);
 
 impl Secret {
     /// Takes `bytes` as private.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+        Self(Arc::new(bytes))
     }
 
     /// The bytes, for those who must have them.

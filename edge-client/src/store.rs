@@ -190,8 +190,7 @@ impl Store {
     pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), StoreError> {
         let mut next = self.record.clone();
         change(&mut next);
-        let payload = postcard::to_stdvec(&next).map_err(|e| io_error(&self.dir, io::Error::other(e)))?;
-        container::save(&self.dir.join(STATE), self.generation + 1, &payload)?;
+        container::save(&self.dir.join(STATE), self.generation + 1, &next)?;
         self.generation += 1;
         self.record = next;
         Ok(())

@@ -176,9 +176,11 @@ fn unknown(name: &str) -> FedError {
     FedError::UnknownMethod { name: name.into(), known: known.join(", ") }
 }
 
-/// Postcard of `value`.
+/// Postcard of `value`, in exactly as much memory as it takes: a board's state may be most of what the program has.
 fn pack<M: Method>(what: &'static str, value: &impl Serialize) -> Result<Vec<u8>, FedError> {
-    postcard::to_stdvec(value).map_err(|e| FedError::Decode { what, method: M::NAME, why: e.to_string() })
+    let size = postcard::experimental::serialized_size(value);
+    let packed = size.and_then(|size| postcard::to_extend(value, Vec::with_capacity(size)));
+    packed.map_err(|e| FedError::Decode { what, method: M::NAME, why: e.to_string() })
 }
 
 /// `bytes` as a value, with nothing left over.
