@@ -86,6 +86,7 @@ pub struct Built {
 pub fn bring(bytes: &[u8], head: &str) -> Result<(Network, Vec<u8>), BuildError> {
     let network = import(bytes)?.logits()?;
     check_head(&network.graph, head)?;
+    network.check_statistics()?;
     let travelling = write(&network)?;
     if travelling.len() > NETWORK_CAP {
         return Err(BuildError::TooLarge { got: travelling.len(), max: NETWORK_CAP });

@@ -12,6 +12,7 @@ mod network;
 mod op;
 pub mod proto;
 pub mod runtime;
+mod statistics;
 
 pub use export::{ExportError, export, write};
 pub use federate::{BuildError, Built, bring, build};

@@ -1,5 +1,6 @@
 //! What a file holds: a graph, its numbers, and what it says about itself.
 use crate::metadata::{Metadata, MetadataError};
+use crate::statistics;
 use models::nn::graph::Node;
 use models::nn::{Graph, Op};
 use models::params::{ModelCard, ModelSpec, SpecError};
@@ -29,6 +30,14 @@ pub enum NetworkError {
     NoClasses {
         /// Extents of its answer.
         got: String,
+    },
+    /// Statistics would leave a board with its updates.
+    #[error(
+        "{why}, but statistics may only be joined behind the input of the first fully connected layer, which has a bias: `fc(cat([x, statistics], 1))`; elsewhere they could be read from a board's updates"
+    )]
+    Statistics {
+        /// Where they enter.
+        why: String,
     },
     /// Its parameters can't be laid out.
     #[error(transparent)]
@@ -64,7 +73,7 @@ impl Network {
         let own = ([input.channels, input.height, input.width], classes, self.graph.statistics());
         let told = (card.input, card.labels.len(), card.statistics);
         if own == told {
-            return Ok(self.graph.spec(card.clone())?);
+            return self.laid_out(card.clone());
         }
         let spelled = |(input, classes, statistics): ([usize; 3], usize, usize)| {
             format!("{input:?}, {classes} classes, {statistics} statistics")
@@ -82,7 +91,17 @@ impl Network {
         let classes = self.graph.outputs().first().map_or(0, |&id| self.graph.node(id).dims.len());
         let mut card = self.metadata.card([input.channels, input.height, input.width], classes)?;
         card.statistics = self.graph.statistics();
+        self.laid_out(card)
+    }
+
+    fn laid_out(&self, card: ModelCard) -> Result<ModelSpec, NetworkError> {
+        self.check_statistics()?;
         Ok(self.graph.spec(card)?)
+    }
+
+    /// Checks that statistics enter where they can be kept from leaving a board.
+    pub(crate) fn check_statistics(&self) -> Result<(), NetworkError> {
+        statistics::check(&self.graph).map_err(|why| NetworkError::Statistics { why })
     }
 }
 

@@ -11,6 +11,7 @@ use models::nn::arch;
 use models::params::ModelSpec;
 use models::round::Ceilings;
 use models::wire::{Endpoint, open_update, split_submit};
+use onnx::{Built, build};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use workspace_tests::fleet::{Board, Fleet, SIDE, Setup};
 use workspace_tests::pictures::picture;
+use workspace_tests::root;
 use workspace_tests::sentinel::{Private, Record, plant, read};
 
 /// Classes of the board's samples, a different number of each, in no regular order.
@@ -64,6 +66,12 @@ impl Transport for Overheard {
     }
 }
 
+/// What a board trains.
+fn network(board: &Board) -> Built {
+    let card = Store::peek(&board.dir).unwrap().model.unwrap();
+    build(&card, Store::network(&board.dir).unwrap().as_deref()).unwrap()
+}
+
 /// Takes part until the end, in this process.
 fn take_part(board: &Board, side: usize) -> Heard {
     let mut store = Store::open(&board.dir).unwrap();
@@ -79,11 +87,11 @@ fn take_part(board: &Board, side: usize) -> Heard {
     let heard = Arc::new(Mutex::new(Heard::default()));
     let overheard = Overheard { https, dir: board.dir.clone(), heard: Arc::clone(&heard) };
     let mut link = Link::new(Box::new(overheard), clock);
-    let network = arch::build(store.record().model.as_ref().unwrap()).unwrap();
+    let Built { graph, spec, .. } = network(board);
     let pixels = classes().iter().enumerate().flat_map(|(n, &class)| picture(1, n, class, side)).collect();
     let inputs = Inputs::new([1, side, side], Elements::U8(pixels)).unwrap();
     let samples = Samples::new(inputs, classes()).unwrap();
-    let mut workshop = Workshop::new(network, samples, member.client, NonZeroUsize::MIN).unwrap();
+    let mut workshop = Workshop::new((graph, spec), samples, member.client, NonZeroUsize::MIN).unwrap();
     let mut agent = Agent {
         cache: store.blobs(1 << 24),
         store: &mut store,
@@ -122,8 +130,7 @@ fn nothing_leaks(setup: &Setup, codec: &str) {
         .unwrap();
     let heard = take_part(&again, side);
     assert_eq!(heard.updates.len(), 2, "{method}: it took part in both rounds");
-    let card = Store::peek(&again.dir).unwrap().model.unwrap();
-    check(method, &heard, private, &arch::build(&card).unwrap().1);
+    check(method, &heard, private, &network(&again).spec);
 }
 
 /// On the perceptron, in every coding.
@@ -195,6 +202,13 @@ fn cpct_with_statistics_sends_nothing_private() {
         let set = vec!["model.statistics=8".into(), format!("method.hyper.statistics.kind={kind}")];
         nothing_leaks(&Setup { arch: "cc28", side: 28, set, ..Setup::default() }, codec);
     }
+}
+
+#[test]
+fn a_network_that_was_brought_along_with_statistics_sends_nothing_private() {
+    let file = root().join("tests/golden/imported/conditioned.onnx");
+    let set = vec!["method.hyper.statistics.kind=v2".into()];
+    nothing_leaks(&Setup { model: Some((file, "head")), set, ..Setup::default() }, "f32");
 }
 
 #[test]

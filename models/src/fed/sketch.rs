@@ -37,3 +37,42 @@ fn sketch_to(width: usize, values: Vec<f32>, seed: u64) -> Vec<f32> {
     }
     sums
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Preprocessing;
+
+    fn card(arch: &str) -> ModelCard {
+        let (labels, preprocessing) = (vec!["a".into(), "b".into()], Preprocessing::none(1));
+        ModelCard { arch: arch.into(), input: [1, 8, 8], labels, statistics: 0, preprocessing }
+    }
+
+    fn update(of: u64) -> Vec<f32> {
+        let mut stream = Key::new(of, Purpose::Control).stream();
+        (0..9000).map(|_| stream.normal() as f32).collect()
+    }
+
+    fn dot(a: &[f32], b: &[f32]) -> f32 {
+        a.iter().zip(b).map(|(a, b)| a * b).sum()
+    }
+
+    #[test]
+    fn of_a_network_that_was_brought_along_256_numbers_are_remembered() {
+        let own = card(&format!("onnx:{}", crate::id::Hash::of(b"net")));
+        let [a, b] = [1, 2].map(update);
+        let both: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+        let short = |values: &[f32], seed| remembered(values.to_vec(), &own, seed);
+        assert_eq!((short(&a, 7).len(), remembered(a.clone(), &card("cc28"), 7).len()), (256, 4096));
+        assert_eq!(short(&a, 7), short(&a, 7));
+        assert_ne!(short(&a, 7), short(&a, 8), "the run's seed draws it");
+        for ((a, b), sum) in short(&a, 7).iter().zip(short(&b, 7)).zip(short(&both, 7)) {
+            assert!((a + b - sum).abs() < 1e-3, "it is linear");
+        }
+        // Unbiased: over many seeds the mean inner product is the vectors' own, to some standard errors.
+        let mean = (0..64).map(|seed| dot(&short(&a, seed), &short(&both, seed))).sum::<f32>() / 64.0;
+        let own = dot(&a, &both);
+        let error = (dot(&a, &a) * dot(&both, &both) / 256.0 / 64.0).sqrt();
+        assert!((mean - own).abs() < 5.0 * error, "{mean} for {own}, error {error}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The file being written: nodes and constants, in order, every name once.
 use super::ExportError;
+use crate::import::STATISTICS;
 use crate::network::Network;
 use crate::proto::{
     AttributeProto, GraphProto, IR_VERSION, ModelProto, NodeProto, OPSET, OperatorSetIdProto, TensorProto,
@@ -35,7 +36,8 @@ impl<'a> Writer<'a> {
         if expected != got {
             return Err(ExportError::Mismatch { what: "the network", expected, got });
         }
-        let taken = network.outputs.iter().cloned().chain([INPUT.to_owned()]).collect();
+        let inputs = [INPUT, STATISTICS].map(str::to_owned);
+        let taken = network.outputs.iter().cloned().chain(inputs).collect();
         let graph = GraphProto { name: network.metadata.arch.clone(), ..GraphProto::default() };
         let values = vec![Value { name: INPUT.into(), flat: false }];
         Ok(Self { network, graph, values, taken })
@@ -148,6 +150,8 @@ impl<'a> Writer<'a> {
         }
         let input = self.network.graph.input();
         self.graph.input.push(ValueInfoProto::batch_of(INPUT, &[input.channels, input.height, input.width]));
+        let statistics = Some(self.network.graph.statistics()).filter(|&width| width > 0);
+        self.graph.input.extend(statistics.map(|width| ValueInfoProto::batch_of(STATISTICS, &[width])));
         let model = ModelProto {
             ir_version: IR_VERSION,
             producer_name: "spectra".into(),
@@ -161,7 +165,7 @@ impl<'a> Writer<'a> {
 
     /// Gives a value the name of an output, wherever it is written or read; a value that can't lose its name is copied.
     fn name_output(&mut self, value: &str, output: &str) {
-        let fixed = self.graph.output.iter().any(|o| o.name == value) || value == INPUT;
+        let fixed = self.graph.output.iter().any(|o| o.name == value) || [INPUT, STATISTICS].contains(&value);
         if fixed {
             let (input, name) = (vec![value.to_owned()], format!("{output}/identity"));
             self.emit("Identity", &name, input, vec![]);

@@ -14,6 +14,8 @@ pub(super) fn fold<'a>(reader: &Reader<'a>, source: &Source<'a>) -> Result<Optio
         "Constant" => return stated(source).map(Some),
         "Shape" => return extents(reader, source),
         "CastLike" => return Ok(reader.constant(source, 0).ok().cloned()),
+        // One for every sample is no constant: a dropout begins with it.
+        "Expand" if reader.counts(source, 1).is_ok_and(|extents| extents.contains(&None)) => return Ok(None),
         _ => {}
     }
     let Some(inputs) = reader.all_constants(source).filter(|inputs| !inputs.is_empty()) else {

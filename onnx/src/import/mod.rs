@@ -10,6 +10,7 @@ mod reader;
 mod source;
 
 pub use error::ImportError;
+pub(crate) use interface::STATISTICS;
 pub(crate) use partial::{Draw, Partial, Value};
 pub(crate) use reader::Reader;
 pub(crate) use source::Source;

@@ -69,7 +69,12 @@ pub(crate) enum Partial {
         weight: String,
     },
     /// A step of a dropout that is written out.
-    Drawn(Draw),
+    Drawn {
+        /// Which.
+        draw: Draw,
+        /// Extents of what is drawn, without the axis of samples.
+        axes: Vec<usize>,
+    },
 }
 
 /// How far a dropout is that is written out as random numbers.
@@ -92,7 +97,7 @@ impl Partial {
             Self::Value(_) => ("nothing", "nothing"),
             Self::Floored(_) => ("a logarithm", "Clip, Log"),
             Self::Product { .. } => ("a linear layer", "Gemm"),
-            Self::Drawn(_) => ("a dropout", "Dropout"),
+            Self::Drawn { .. } => ("a dropout", "Dropout"),
             _ => ("a group normalisation", "Reshape, InstanceNormalization, Reshape, Mul, Add"),
         }
     }

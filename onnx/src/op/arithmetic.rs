@@ -93,9 +93,9 @@ pub(super) fn import_mul<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Re
 /// Two values of the same extents, a value and a gate `[channels, 1, 1]`, or a value and a dropout's mask.
 fn product<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {
     match (reader.partial(source, 0)?, reader.partial(source, 1)?) {
-        (Partial::Value(of), Partial::Drawn(Draw::Mask(kept)))
-        | (Partial::Drawn(Draw::Mask(kept)), Partial::Value(of)) => {
-            reader.add(source, Op::Dropout { p: 1.0 - kept }, &[of])
+        (Partial::Value(of), Partial::Drawn { draw: Draw::Mask(kept), axes })
+        | (Partial::Drawn { draw: Draw::Mask(kept), axes }, Partial::Value(of)) => {
+            super::dropout::masked(reader, source, of, kept, &axes)
         }
         (Partial::Value(a), Partial::Value(b)) if a.rank == b.rank => reader.add(source, Op::Mul, &[a, b]),
         (Partial::Value(a), Partial::Value(b)) => {
@@ -112,7 +112,9 @@ pub(super) fn import_div<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Re
     source.attributes(&[])?;
     let by = reader.scalar(source, 1)?;
     match reader.partial(source, 0)? {
-        Partial::Drawn(Draw::Kept(kept)) if by == kept => Ok(Partial::Drawn(Draw::Mask(kept))),
+        Partial::Drawn { draw: Draw::Kept(kept), axes } if by == kept => {
+            Ok(Partial::Drawn { draw: Draw::Mask(kept), axes })
+        }
         Partial::Value(input) if by != 0.0 && (1.0 / by).is_finite() => {
             reader.add(source, Op::Scale(1.0 / by), &[input])
         }

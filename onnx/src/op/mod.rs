@@ -10,7 +10,7 @@ mod shape;
 mod softmax;
 
 use crate::export::{ExportError, Value, Writer};
-use crate::import::{ImportError, Partial, Reader, Source};
+use crate::import::{ImportError, Partial, Reader, STATISTICS, Source};
 use models::nn::Op;
 use models::nn::graph::Node;
 
@@ -19,7 +19,7 @@ pub(crate) fn export(writer: &mut Writer<'_>, node: &Node) -> Result<Value, Expo
     match &node.op {
         Op::Input => Ok(writer.input(node, 0)),
         Op::Dropout { p } => Ok(dropout::export(writer, node, *p)),
-        Op::Conditioning => Err(ExportError::Conditioning { node: node.name.clone() }),
+        Op::Conditioning => Ok(Value { name: STATISTICS.into(), flat: true }),
         Op::Conv2d(conv) => conv::export(writer, node, conv),
         Op::Linear { .. } => Ok(linear::export(writer, node)),
         Op::BatchNorm { epsilon } => Ok(norm::export_batch(writer, node, *epsilon)),
@@ -43,11 +43,12 @@ pub(crate) fn export(writer: &mut Writer<'_>, node: &Node) -> Result<Value, Expo
 pub(crate) type Importer = for<'a> fn(&mut Reader<'a>, &Source<'a>) -> Result<Partial, ImportError>;
 
 /// Every operator that is read, by its name in the file; beside them, what computes constants.
-pub(crate) const IMPORTERS: [(&str, Importer); 34] = [
+pub(crate) const IMPORTERS: [(&str, Importer); 35] = [
     ("Add", arithmetic::import_add),
     ("AveragePool", pool::import_average),
     ("BatchNormalization", norm::import_batch),
     ("Cast", dropout::import_cast),
+    ("CastLike", dropout::import_cast_like),
     ("Clip", curve::import_clip),
     ("Concat", shape::import_concat),
     ("Conv", conv::import),

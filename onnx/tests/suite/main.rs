@@ -8,3 +8,4 @@ mod exports;
 mod fnv;
 mod hostile;
 mod interchange;
+mod own;

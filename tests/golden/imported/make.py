@@ -79,6 +79,11 @@ def strip(model):
         if learned(t):
             t.ClearField("raw_data")
             t.ClearField("float_data")
+    return plain(model)
+
+
+def plain(model):
+    """Without the exporter's notes: they name folders of the machine."""
     del model.graph.value_info[:]
     del model.metadata_props[:]
     del model.graph.metadata_props[:]
@@ -158,9 +163,15 @@ def module_losses(net, x, labels, rate):
 
 
 def own():
-    """A whole file, weights and all, for tests that federate it."""
+    """Whole files, weights and all, for tests that federate them."""
     torch.manual_seed(7)
     export(nets.Own(), (1, 8, 8), "script", "train", 17, HERE / "own.onnx")
+    for name, net in {"dropping": nets.Dropping(), "dropping_rows": nets.Dropping(rows=True)}.items():
+        export(net, (6,), "plain", "train", 21, HERE / f"{name}.onnx")
+        onnx.save(plain(onnx.load(HERE / f"{name}.onnx")), HERE / f"{name}.onnx")
+    inputs, names = (torch.randn(2, 1, 8, 8), torch.randn(2, 12)), {"input_names": ["input", "statistics"], "output_names": ["logits"]}
+    axes = {name: {0: "N"} for name in ["input", "statistics", "logits"]}
+    torch.onnx.export(nets.Conditioned(), inputs, HERE / "conditioned.onnx", dynamo=False, opset_version=17, dynamic_axes=axes, **names)
 
 
 def main(wanted, networks, folder):

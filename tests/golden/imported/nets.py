@@ -227,6 +227,35 @@ class Own(nn.Module):
         return F.log_softmax(self.head(F.relu(self.project(x))), dim=1)
 
 
+class Conditioned(nn.Module):
+    """With an input for a client's statistics, joined behind that of the first fully connected layer."""
+
+    def __init__(self, classes=4):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, padding=1)
+        self.project = nn.Linear(4 * 4 * 4 + 12, 16)
+        self.head = nn.Linear(16, classes)
+
+    def forward(self, x, statistics):
+        x = F.max_pool2d(F.relu(self.conv(x)), 2).flatten(1)
+        return self.head(F.relu(self.project(torch.cat([x, statistics], 1))))
+
+
+class Dropping(nn.Module):
+    """Dropouts as the exporter writes them out in training form: of single numbers or, `rows`, of whole samples."""
+
+    def __init__(self, rows=False):
+        super().__init__()
+        self.fc1, self.act, self.drop, self.fc2 = nn.Linear(6, 8), nn.Hardswish(), nn.Dropout(0.25, inplace=True), nn.Linear(8, 3)
+        self.rows = rows
+
+    def forward(self, x):
+        x = self.act(self.fc1(x))
+        if self.rows:
+            return self.fc2(x * torch.empty([x.size(0), 1]).bernoulli_(0.75).div_(0.75))
+        return self.fc2(self.drop(x))
+
+
 # name -> (network, extents of a sample)
 def narrow():
     return {
