@@ -153,17 +153,25 @@ fn gather(source: &Source<'_>, inputs: &[&Constant]) -> Option<Constant> {
     Some(Constant::of_counts(picked, places.extents.is_empty()))
 }
 
-/// A stretch of a vector of whole numbers.
+/// A stretch of a vector of whole numbers, or all rows of an array in reverse: so are the sides of a padding turned round.
 fn slice(_: &Source<'_>, inputs: &[&Constant]) -> Option<Constant> {
     let number = |which: usize, default: i64| match inputs.get(which) {
         Some(constant) => constant.wholes().as_deref().and_then(single).copied(),
         None => Some(default),
     };
     let (start, end, axis, step) = (number(1, 0)?, number(2, i64::MAX)?, number(3, 0)?, number(4, 1)?);
-    (inputs[0].extents.len() == 1 && axis == 0 && step == 1).then_some(())?;
-    let of = inputs[0].counts()?;
-    let (start, end) = bounds(of.len(), start, end);
-    Some(Constant::of_counts(of[start..end.max(start)].to_vec(), false))
+    let (of, rows) = (inputs[0].counts()?, *inputs[0].extents.first()?);
+    match (axis, step, inputs[0].extents.len()) {
+        (0, 1, 1) => {
+            let (start, end) = bounds(of.len(), start, end);
+            Some(Constant::of_counts(of[start..end.max(start)].to_vec(), false))
+        }
+        (0, -1, _) if start == -1 && end.checked_add(rows as i64).is_none_or(|end| end < 0) => {
+            let turned = of.chunks(of.len().checked_div(rows)?.max(1)).rev().flatten().copied().collect();
+            Some(Constant { elements: Elements::Whole(turned), ..inputs[0].clone() })
+        }
+        _ => None,
+    }
 }
 
 fn range(_: &Source<'_>, inputs: &[&Constant]) -> Option<Constant> {
@@ -207,12 +215,19 @@ fn places(axes: &[i64], rank: usize) -> Option<Vec<usize>> {
     axes.iter().map(|&axis| at(axis).filter(|&axis| axis < rank)).collect()
 }
 
+/// A matrix turned round.
 fn transpose(source: &Source<'_>, inputs: &[&Constant]) -> Option<Constant> {
     let (of, perm) = (inputs[0], source.attributes(&["perm"]).ok()?.wholes("perm"));
-    let (&[rows, columns], None | Some([1, 0])) = (of.extents.as_slice(), perm) else { return None };
-    let values = of.floats()?;
-    let turned = (0..columns).flat_map(|c| values.iter().skip(c).step_by(columns).copied()).collect();
-    Some(Constant { extents: vec![columns, rows], elements: Elements::Float(turned), ..of.clone() })
+    let (&[_, columns], None | Some([1, 0])) = (of.extents.as_slice(), perm) else { return None };
+    let elements = match &of.elements {
+        Elements::Float(values) => Elements::Float(turned(values, columns)),
+        Elements::Whole(values) => Elements::Whole(turned(values, columns)),
+    };
+    Some(Constant { extents: of.extents.iter().rev().copied().collect(), elements, ..of.clone() })
+}
+
+fn turned<T: Copy>(values: &[T], columns: usize) -> Vec<T> {
+    (0..columns).flat_map(|c| values.iter().skip(c).step_by(columns).copied()).collect()
 }
 
 fn floats(of: &Constant, f: fn(f32) -> f32) -> Option<Constant> {

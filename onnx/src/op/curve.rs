@@ -1,4 +1,4 @@
-//! Functions of one number: `Clip`, `LeakyRelu`, `Sigmoid`, `HardSigmoid`, `HardSwish`.
+//! Functions of one number: `Clip`, `LeakyRelu`, `Sigmoid`, `HardSigmoid`, `HardSwish`; `Max` and `Min` with a number.
 use crate::export::{Value, Writer};
 use crate::import::{ImportError, Partial, Reader, Source};
 use crate::proto::{AttributeProto, TensorProto};
@@ -49,6 +49,35 @@ pub(super) fn import_clip<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> R
         return Ok(Partial::Floored(reader.value(source, 0)?));
     }
     curve(reader, source, Curve::Clip { low, high })
+}
+
+/// At least a number: a clip without an upper bound.
+pub(super) fn import_largest<'a>(
+    reader: &mut Reader<'a>,
+    source: &Source<'a>,
+) -> Result<Partial, ImportError> {
+    bounded(reader, source, |low| Curve::Clip { low, high: f32::INFINITY })
+}
+
+/// At most a number.
+pub(super) fn import_least<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {
+    bounded(reader, source, |high| Curve::Clip { low: f32::NEG_INFINITY, high })
+}
+
+fn bounded<'a>(
+    reader: &mut Reader<'a>,
+    source: &Source<'a>,
+    clip: impl FnOnce(f32) -> Curve,
+) -> Result<Partial, ImportError> {
+    source.attributes(&[])?;
+    if source.arity() != 2 {
+        return Err(source.refuse(
+            format!("it compares {} values", source.arity()),
+            "only a value and a number are compared",
+        ));
+    }
+    let bound = reader.scalar(source, 1)?;
+    curve(reader, source, clip(bound))
 }
 
 pub(super) fn import_leaky<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {

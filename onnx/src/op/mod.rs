@@ -43,7 +43,7 @@ pub(crate) fn export(writer: &mut Writer<'_>, node: &Node) -> Result<Value, Expo
 pub(crate) type Importer = for<'a> fn(&mut Reader<'a>, &Source<'a>) -> Result<Partial, ImportError>;
 
 /// Every operator that is read, by its name in the file; beside them, what computes constants.
-pub(crate) const IMPORTERS: [(&str, Importer); 35] = [
+pub(crate) const IMPORTERS: [(&str, Importer); 37] = [
     ("Add", arithmetic::import_add),
     ("AveragePool", pool::import_average),
     ("BatchNormalization", norm::import_batch),
@@ -68,7 +68,9 @@ pub(crate) const IMPORTERS: [(&str, Importer); 35] = [
     ("Log", softmax::import_log),
     ("LogSoftmax", softmax::import_log_softmax),
     ("MatMul", linear::import_product),
+    ("Max", curve::import_largest),
     ("MaxPool", pool::import_max),
+    ("Min", curve::import_least),
     ("Mul", arithmetic::import_mul),
     ("Pad", shape::import_pad),
     ("RandomUniformLike", dropout::import_random),

@@ -92,6 +92,13 @@ def run(model, values, x, training, running=None):
                 y = y.squeeze() if axes is None else y.squeeze(axes)
         elif op == "Expand":
             y = i[0].expand(torch.broadcast_shapes(tuple(int(v) for v in i[1]), i[0].shape))
+        elif op == "ConstantOfShape":
+            y = torch.zeros([int(v) for v in i[0]], dtype=torch.int64)
+        elif op == "Slice":
+            assert [int(v) for v in (i[1][0], i[3][0], i[4][0])] == [-1, 0, -1], "only rows in reverse"
+            y = i[0].flip(0)
+        elif op == "Pad":
+            y = padded(i[0], [int(v) for v in i[1]], 0.0)
         elif op == "Range":
             y = torch.arange(int(i[0]), int(i[1]), int(i[2]))
         elif op in ("Cast", "CastLike", "Identity", "Dropout"):
@@ -101,6 +108,8 @@ def run(model, values, x, training, running=None):
                 "Relu": lambda: F.relu(i[0]), "LeakyRelu": lambda: F.leaky_relu(i[0], at.get("alpha", 0.01)),
                 "Sigmoid": lambda: torch.sigmoid(i[0]), "HardSwish": lambda: F.hardswish(i[0]),
                 "HardSigmoid": lambda: torch.clamp(at.get("alpha", 0.2) * i[0] + at.get("beta", 0.5), 0, 1),
+                "Max": lambda: torch.maximum(i[0], i[1].to(x.dtype)), "Min": lambda: torch.minimum(i[0], i[1].to(x.dtype)),
+                "Transpose": lambda: i[0].permute(at["perm"]),
                 "Add": lambda: i[0] + i[1], "Sub": lambda: i[0] - i[1], "Mul": lambda: i[0] * i[1], "Div": lambda: i[0] / i[1],
                 "Softmax": lambda: torch.softmax(i[0], at.get("axis", -1)), "MatMul": lambda: i[0] @ i[1],
                 "RandomUniformLike": lambda: torch.zeros_like(i[0]), "Less": lambda: (i[0] < i[1]).to(x.dtype),

@@ -256,6 +256,17 @@ class Dropping(nn.Module):
         return self.fc2(self.drop(x))
 
 
+class Odd(nn.Module):
+    """What exporters write in ways of their own: padding on two sides only, a lower bound alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.pad, self.conv, self.head = nn.ZeroPad2d((0, 1, 2, 1)), nn.Conv2d(2, 3, 3, stride=2), nn.Linear(3 * 4 * 3, 4)
+
+    def forward(self, x):
+        return self.head(self.conv(self.pad(x)).clamp(min=0.1).clamp(max=2).flatten(1))
+
+
 # name -> (network, extents of a sample)
 def narrow():
     return {
@@ -265,6 +276,7 @@ def narrow():
         "mobilenet_v3_small": (MobileNetV3Small(0.1, dropout=0.0), (3, 64, 64)),
         "squeezenet": (SqueezeNet(0.125, dropout=0.0), (3, 64, 64)),
         "signal": (Signal(), (3, 128)),
+        "odd": (Odd(), (2, 7, 7)),
     }
 
 
