@@ -13,6 +13,8 @@ pub enum Inputs {
     Bytes(Vec<u8>),
     /// Numbers, usually in [0, 1].
     Floats(Vec<f32>),
+    /// Numbers that the network takes as they are, without the model's preprocessing: features that something else made.
+    Ready(Vec<f32>),
 }
 
 /// Labelled samples.
@@ -63,7 +65,7 @@ impl Dataset {
     pub fn new(inputs: Inputs, labels: Vec<u16>, width: usize, classes: usize) -> Result<Self, DataError> {
         let got = match &inputs {
             Inputs::Bytes(bytes) => bytes.len(),
-            Inputs::Floats(floats) => floats.len(),
+            Inputs::Floats(floats) | Inputs::Ready(floats) => floats.len(),
         };
         let expected = labels.len().saturating_mul(width);
         if got != expected {
@@ -72,7 +74,7 @@ impl Dataset {
         if let Some(sample) = labels.iter().position(|&l| usize::from(l) >= classes) {
             return Err(DataError::Label { sample, label: labels[sample], classes });
         }
-        if let Inputs::Floats(floats) = &inputs
+        if let Inputs::Floats(floats) | Inputs::Ready(floats) = &inputs
             && let Some(at) = floats.iter().position(|x| !x.is_finite())
         {
             return Err(DataError::NotFinite { sample: at / width.max(1) });
@@ -114,7 +116,7 @@ impl Dataset {
             Inputs::Bytes(bytes) => {
                 out.iter_mut().zip(&bytes[place]).for_each(|(x, &b)| *x = f32::from(b) / 255.0);
             }
-            Inputs::Floats(floats) => out.copy_from_slice(&floats[place]),
+            Inputs::Floats(floats) | Inputs::Ready(floats) => out.copy_from_slice(&floats[place]),
         }
     }
 
@@ -123,7 +125,7 @@ impl Dataset {
         let width = self.width.max(1);
         match &self.inputs {
             Inputs::Bytes(bytes) => bytes.chunks_exact(width).map(Hash::of).collect(),
-            Inputs::Floats(floats) => {
+            Inputs::Floats(floats) | Inputs::Ready(floats) => {
                 let bytes = |sample: &[f32]| sample.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
                 floats.chunks_exact(width).map(|sample| Hash::of(&bytes(sample))).collect()
             }
@@ -146,6 +148,7 @@ impl Dataset {
         let numbers = match &self.inputs {
             Inputs::Bytes(bytes) => Numbers::Bytes(bytes),
             Inputs::Floats(floats) => Numbers::Floats(floats),
+            Inputs::Ready(floats) => return Source::ready(floats),
         };
         Source { numbers, standardise: Some(standardise) }
     }
