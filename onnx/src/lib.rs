@@ -6,6 +6,7 @@
 mod export;
 mod federate;
 mod file;
+mod frozen;
 mod import;
 mod metadata;
 mod network;
@@ -15,8 +16,9 @@ pub mod runtime;
 mod statistics;
 
 pub use export::{ExportError, export, write};
-pub use federate::{BuildError, Built, bring, build};
+pub use federate::{Brought, BuildError, Built, Kept, bring, build};
 pub use file::{FileError, read};
+pub use frozen::{Extractor, FeatureSession, FrozenError, MOST_FEATURES};
 pub use import::{ImportError, import};
 pub use metadata::{Metadata, MetadataError, Role};
 pub use network::{Network, NetworkError};

@@ -8,23 +8,23 @@ pub(crate) const STATISTICS: &str = "statistics";
 
 /// What a graph reads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interface<'a> {
+pub(crate) struct Interface<'a> {
     /// Name of the input for samples.
-    pub(super) name: &'a str,
+    pub(crate) name: &'a str,
     /// Channels, rows, columns.
-    pub(super) input: [usize; 3],
+    pub(crate) input: [usize; 3],
     /// Axes of a sample in the file: 1 a vector, 2 a signal in time, 3 a plane.
-    pub(super) rank: usize,
+    pub(crate) rank: usize,
     /// The number of samples, where the file has a fixed one.
-    pub(super) samples: Option<i64>,
+    pub(crate) samples: Option<i64>,
     /// Width of the input for statistics, 0 if there is none.
-    pub(super) statistics: usize,
+    pub(crate) statistics: usize,
 }
 
 impl<'a> Interface<'a> {
     /// The inputs that are no constants: samples in `f32`, `[N, width]`, `[N, channels, time]` or
     /// `[N, channels, rows, columns]`, and perhaps `statistics` `[N, width]`.
-    pub(super) fn of(graph: &'a GraphProto) -> Result<Self, ImportError> {
+    pub(crate) fn of(graph: &'a GraphProto) -> Result<Self, ImportError> {
         let constants: BTreeSet<&str> = graph.initializer.iter().map(|tensor| tensor.name.as_str()).collect();
         let free = || graph.input.iter().filter(|input| !constants.contains(input.name.as_str()));
         let samples: Vec<&ValueInfoProto> = free().filter(|input| input.name != STATISTICS).collect();

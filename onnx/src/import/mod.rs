@@ -10,22 +10,21 @@ mod reader;
 mod source;
 
 pub use error::ImportError;
-pub(crate) use interface::STATISTICS;
+pub(crate) use interface::{Interface, STATISTICS};
 pub(crate) use partial::{Draw, Partial, Value};
 pub(crate) use reader::Reader;
-pub(crate) use source::Source;
+pub(crate) use source::{Source, node_name};
 
 use crate::metadata::Metadata;
 use crate::network::Network;
 use crate::op::IMPORTERS;
 use crate::proto::{self, ModelProto};
-use interface::Interface;
 
 /// Operator sets that are read: in these, the operators known here mean the same.
 const OPSETS: std::ops::RangeInclusive<i64> = 13..=21;
 
 /// Most nodes of a file.
-const MAX_NODES: usize = 1 << 13;
+pub(crate) const MAX_NODES: usize = 1 << 13;
 
 /// Reads a file.
 ///

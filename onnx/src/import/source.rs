@@ -33,8 +33,7 @@ impl<'a> Source<'a> {
 
     /// Its name; a nameless one is known by what it writes.
     pub(crate) fn name(&self) -> &str {
-        let written = self.node.output.first().map_or("", String::as_str);
-        if self.node.name.is_empty() { written } else { &self.node.name }
+        node_name(self.node)
     }
 
     /// The refusal of this node.
@@ -86,4 +85,10 @@ impl<'a> Source<'a> {
         };
         self.refuse(format!("it reads {name:?}, but {why}"), "repair the file or export the network again")
     }
+}
+
+/// The name of a node; a nameless one is known by what it writes.
+pub(crate) fn node_name(node: &NodeProto) -> &str {
+    let written = node.output.first().map_or("", String::as_str);
+    if node.name.is_empty() { written } else { &node.name }
 }

@@ -91,6 +91,25 @@ impl Engine {
             },
         }
     }
+
+    /// Opens it for a network of which a part is kept as it came: that may hold any operator, so the native engine is out.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Missing`], with what to do about it.
+    pub fn open_frozen(self, options: &Options) -> Opened {
+        match self {
+            Self::Native => Err(RuntimeError::Missing {
+                engine: "native",
+                why: "it does not know the operators of the part of this network that is not trained".into(),
+                remedy: "choose auto, ort or tract with --engine".into(),
+            }),
+            Self::Auto => match open_ort(options) {
+                Err(missing) if options.ort_lib.is_none() => open_tract().map_err(|_| missing),
+                opened => opened,
+            },
+            other => other.open(options),
+        }
+    }
 }
 
 impl FromStr for Engine {

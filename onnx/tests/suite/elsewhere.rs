@@ -1,6 +1,7 @@
 //! Exports are used by others: ONNX's own checker accepts them, and Python's ONNX Runtime says what the native engine says.
 
 use crate::common::{card, ensemble, options};
+use models::fed::Ensemble;
 use models::nn::arch;
 use models::tensor::{Shape, Tensor};
 use onnx::runtime::Engine;
@@ -75,5 +76,32 @@ fn exports_pass_the_checker_and_run_in_python() {
                 .fold(0.0, f64::max);
             assert!(apart <= 1e-4, "{name} {output}: native and Python's onnxruntime differ by {apart:e}");
         }
+    }
+}
+
+#[test]
+fn a_kept_part_with_a_head_on_it_passes_the_checker_and_runs_in_python() {
+    let Some((python, script)) = checker() else {
+        eprintln!("skipped: no Python with onnx and onnxruntime");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    for case in ["vit.script.17", "vit.dynamo.23", "next.plain.20"] {
+        let (_, built) = crate::frozen::built(case);
+        let ensemble = Ensemble::single(built.start.as_ref().unwrap(), &[]);
+        let exported = export(&ensemble, &built.graph, Role::Specialist).unwrap();
+        let file = dir.path().join(format!("{case}.onnx"));
+        std::fs::write(&file, built.extractor.unwrap().under(&exported).unwrap()).unwrap();
+        let checked = Command::new(&python).arg(&script).args(["--rows", "2"]).arg(&file).output().unwrap();
+        assert!(checked.status.success(), "{case}: {}", String::from_utf8_lossy(&checked.stderr));
+        let found: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
+        let [answer, features] = [0, 1].map(|i| &found[0]["outputs"][i]);
+        assert_eq!((&answer["name"], &features["name"]), (&"log_probabilities".into(), &"features".into()));
+        let sums = answer["values"]
+            .as_array()
+            .unwrap()
+            .chunks(4)
+            .map(|row| row.iter().map(|v| v.as_f64().unwrap().exp()).sum::<f64>());
+        assert!(sums.map(|sum| (sum - 1.0).abs()).all(|apart| apart < 1e-5), "{case}: {answer}");
     }
 }

@@ -57,7 +57,7 @@ static STRUCTURE: LazyLock<Vec<usize>> = LazyLock::new(|| {
     places
 });
 
-fn tiny(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>, output: &str) -> Vec<u8> {
+pub(crate) fn tiny(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>, output: &str) -> Vec<u8> {
     let graph = GraphProto {
         node: nodes,
         name: "tiny".into(),
@@ -69,7 +69,13 @@ fn tiny(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>, output: &str) -> V
     ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec()
 }
 
-fn node(op: &str, name: &str, input: &[&str], output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
+pub(crate) fn node(
+    op: &str,
+    name: &str,
+    input: &[&str],
+    output: &str,
+    attribute: Vec<AttributeProto>,
+) -> NodeProto {
     let input = input.iter().map(|name| (*name).into()).collect();
     NodeProto {
         input,

@@ -6,6 +6,8 @@ mod elsewhere;
 mod engines;
 mod exports;
 mod fnv;
+mod frozen;
 mod hostile;
 mod interchange;
 mod own;
+mod unkept;
