@@ -102,7 +102,8 @@ impl Server {
         let (authority, blobs) = (dir.authority()?, dir.blobs().map_err(DirError::from)?);
         let ledger: Arc<dyn Ledger> = Arc::new(dir.ledger().await?);
         let workshop = Arc::new(
-            Workshop::new(Arc::clone(&plan), blobs.clone(), dir.samples()?).map_err(ReplayError::from)?,
+            Workshop::new(Arc::clone(&plan), blobs.clone(), dir.samples()?.as_ref())
+                .map_err(ReplayError::from)?,
         );
         let mut run = drive::replay(&*ledger, &workshop).await?;
         drive::reconcile(&mut run, &*ledger).await?;

@@ -1,15 +1,15 @@
 //! `aggregator init`.
 use super::output::Usage;
 use crate::compute;
-use crate::config::{ConfigError, ModelSettings, Settings};
+use crate::config::{ConfigError, MethodSettings, ModelSettings, Settings};
 use crate::dir::HostDir;
 use crate::disk;
 use anyhow::Context;
 use clap::Args;
 use models::data::{Samples, labels};
-use models::id::Hash;
 use models::nn::arch;
-use models::params::ModelCard;
+use onnx::Kept;
+use onnx::runtime::Options;
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
@@ -22,10 +22,12 @@ pub(super) struct Init {
     /// Built-in architecture: lenet5, cc28, cc32, cc32-gn, kdhcnn, dw64, res64, mlp, har1d
     #[arg(long, required_unless_present_any = ["config", "model"])]
     arch: Option<String>,
-    /// A network of your own, exported as ONNX (operator set 13 to 21); its weights are where training begins
+    /// A network of your own, exported as ONNX (operator set 13 to 21); its weights are where training begins. If something below
+    /// its head can't be trained here (attention, say), that part is kept as it is, run by ONNX Runtime or tract, and only the
+    /// head is trained and shared
     #[arg(long, value_name = "FILE", conflicts_with_all = ["arch", "input"], requires = "head")]
     model: Option<PathBuf>,
-    /// The last fully connected layer of that network, which each board keeps to itself
+    /// The last fully connected layer of that network, which each board keeps to itself unless only the head trains
     #[arg(long, value_name = "LAYER", requires = "model")]
     head: Option<String>,
     /// One class name a line, in the order of the outputs; a network of your own may bring them along, or do with numbers
@@ -44,7 +46,7 @@ pub(super) struct Init {
     /// Federated method
     #[arg(long)]
     method: Option<String>,
-    /// What boards share: private_head or shared_head
+    /// What boards share: private_head, or shared_head (the default where only the head trains)
     #[arg(long)]
     profile: Option<String>,
     /// Rounds in all
@@ -114,10 +116,13 @@ impl Init {
         }
         let mut settings: Settings =
             table.try_into().map_err(|e: toml::de::Error| ConfigError { problems: vec![e.to_string()] })?;
-        self.model(&mut settings.model)?;
+        let kept = self.model(&mut settings.model)?;
         settings.method.name = self.method.clone().unwrap_or(settings.method.name);
         if let Some(profile) = &self.profile {
             settings.method.hyper.insert("profile".into(), profile.clone().into());
+        }
+        if let Some(kept) = kept {
+            keep(&kept, &mut settings.method);
         }
         let rounds = &mut settings.rounds;
         rounds.rounds = self.rounds.unwrap_or(rounds.rounds);
@@ -127,9 +132,11 @@ impl Init {
         Ok(settings)
     }
 
-    fn model(&self, model: &mut ModelSettings) -> anyhow::Result<()> {
+    /// Settles the network; tells what of it is kept as it came, if something is.
+    fn model(&self, model: &mut ModelSettings) -> anyhow::Result<Option<Kept>> {
+        let mut kept = None;
         if let (Some(path), Some(head)) = (&self.model, &self.head) {
-            *model = brought(path, head)?;
+            (*model, kept) = brought(path, head)?;
         }
         if let Some(path) = &self.labels {
             let wrong = |e| Usage(format!("{}: {e}", path.display()));
@@ -151,22 +158,39 @@ impl Init {
             ))
             .into());
         }
-        Ok(())
+        Ok(kept)
     }
 }
 
-/// A network of the user's own: what its file says about itself, and the file as it travels.
-fn brought(path: &Path, head: &str) -> anyhow::Result<ModelSettings> {
-    let (network, file) =
-        onnx::bring(&onnx::read(path)?, head).with_context(|| path.display().to_string())?;
-    let stated = network.metadata.preprocessing.is_some();
-    let mut card = network.spec().with_context(|| path.display().to_string())?.card().clone();
-    card.arch = ModelCard::arch_of(Hash::of(&file));
-    let mut settings = ModelSettings::from(&card);
-    if !stated {
+/// A network of the user's own: what its file says about itself, the file as it travels, and what of it is kept as it came.
+fn brought(path: &Path, head: &str) -> anyhow::Result<(ModelSettings, Option<Kept>)> {
+    let within = || path.display().to_string();
+    let brought = onnx::bring(&onnx::read(path)?, head, &Options::of_process()).with_context(within)?;
+    let mut settings = ModelSettings::from(&brought.card().with_context(within)?);
+    if brought.network.metadata.preprocessing.is_none() {
         (settings.mean, settings.std) = (vec![], vec![]);
     }
-    Ok(ModelSettings { file: Some(file.into()), ..settings })
+    Ok((ModelSettings { file: Some(brought.file.into()), ..settings }, brought.kept))
+}
+
+/// Says what a network with a part that is kept as it came means for its boards, and has them share its head.
+fn keep(kept: &Kept, method: &mut MethodSettings) {
+    let (nodes, features) = (kept.extractor.nodes(), kept.extractor.width());
+    eprintln!(
+        "notice: only the head is trained, on {features} features; the {nodes} operations below it stay as they are: {}",
+        kept.refused
+    );
+    if !kept.engines.contains(&"tract") {
+        eprintln!(
+            "notice: tract can't run that part: every board needs ONNX Runtime (`edge-client ort install`)"
+        );
+    }
+    if method.name == "cpct" && !method.hyper.contains_key("profile") && !method.hyper.contains_key("scope") {
+        method.hyper.insert("profile".into(), "shared_head".into());
+        eprintln!(
+            "notice: boards share the head, for there is nothing else to share: each must allow it (`edge-client run --allow full_model`)"
+        );
+    }
 }
 
 /// Mean and standard deviation of each channel, by which inputs are standardised; of a channel that never changes, 1.

@@ -10,11 +10,11 @@ pub(crate) use auxiliary::{read as read_auxiliary, write as write_auxiliary};
 use crate::blobs::{BlobError, Blobs};
 use crate::config::Plan;
 use crate::crash;
-use bench::Bench;
+use bench::{Bench, dataset};
 use models::data::Samples;
 use models::fed::{FedError, Site};
 use models::id::{AUXILIARY, Hash, RoundId};
-use models::nn;
+use models::nn::{self, Dataset};
 use models::round::{Briefing, Completion, Effect, Published};
 use models::wire::{PartRef, part_bytes};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -37,6 +37,9 @@ pub enum ComputeError {
     /// The auxiliary samples don't fit the network.
     #[error("auxiliary data: {0}")]
     Auxiliary(String),
+    /// The part of the network that is not trained gives no features of the auxiliary samples.
+    #[error("auxiliary data: the part below the head: {0}")]
+    Frozen(#[from] onnx::FrozenError),
     /// The operating system gives no threads.
     #[error("no worker threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
@@ -50,7 +53,7 @@ pub enum ComputeError {
 pub(crate) struct Workshop {
     plan: Arc<Plan>,
     blobs: Blobs,
-    auxiliary: Option<Samples>,
+    auxiliary: Option<Arc<Dataset>>,
     pool: Arc<ThreadPool>,
     runtime: Handle,
 }
@@ -59,12 +62,13 @@ impl Workshop {
     /// A workshop whose blobs are reached through the current runtime.
     ///
     /// # Errors
-    /// [`ComputeError::Threads`].
+    /// [`ComputeError::Threads`]; whatever keeps the auxiliary samples from being trained on.
     pub(crate) fn new(
         plan: Arc<Plan>,
         blobs: Blobs,
-        auxiliary: Option<Samples>,
+        auxiliary: Option<&Samples>,
     ) -> Result<Self, ComputeError> {
+        let auxiliary = auxiliary.map(|samples| dataset(&plan, samples)).transpose()?;
         let pool = Arc::new(ThreadPoolBuilder::new().thread_name(|n| format!("compute-{n}")).build()?);
         Ok(Self { plan, blobs, auxiliary, pool, runtime: Handle::current() })
     }
@@ -88,8 +92,7 @@ impl Workshop {
     fn state_after(&self, effect: &Effect) -> Result<Vec<u8>, ComputeError> {
         let (method, hyper) = (self.plan.method, &self.plan.hyper);
         let site = |round| site(&self.plan, round);
-        let mut bench =
-            Bench::new(&self.plan, self.auxiliary.as_ref(), &self.pool).map_err(ComputeError::Auxiliary)?;
+        let mut bench = Bench::new(&self.plan, self.auxiliary.as_ref(), &self.pool)?;
         match effect {
             Effect::Prepare => first_state(&self.plan, &mut bench),
             Effect::Aggregate { round, state, replies } => {
@@ -155,7 +158,8 @@ impl Workshop {
 /// [`ComputeError`].
 pub(crate) fn rehearse(plan: &Plan, auxiliary: Option<&Samples>) -> Result<(), ComputeError> {
     let pool = Arc::new(ThreadPoolBuilder::new().build()?);
-    let mut bench = Bench::new(plan, auxiliary, &pool).map_err(ComputeError::Auxiliary)?;
+    let auxiliary = auxiliary.map(|samples| dataset(plan, samples)).transpose()?;
+    let mut bench = Bench::new(plan, auxiliary.as_ref(), &pool)?;
     let state = first_state(plan, &mut bench)?;
     Ok(plan.method.publish(&plan.hyper, &state).map(drop)?)
 }

@@ -5,8 +5,8 @@ pub use sections::{AuxiliarySettings, MethodSettings, ModelSettings, ServerSetti
 
 use crate::disk;
 use crate::http::Limits;
-use models::fed::Extent;
 use models::fed::erased::AnyMethod;
+use models::fed::{Disclosure, Extent};
 use models::nn::Graph;
 use models::params::{ModelSpec, Params};
 use models::round::{Charter, Policy};
@@ -21,6 +21,10 @@ use std::sync::Arc;
 pub const FILE: &str = "aggregator.toml";
 /// The file in a host's directory of a network that was brought along.
 pub const NETWORK: &str = "network.onnx";
+
+/// Why a method that shares backbones is refused where a backbone has nothing to train.
+const NOTHING_TO_SHARE: &str = "it shares what is trained below the head, and of this network only the head trains: boards would \
+    share nothing; with cpct say --profile shared_head, or choose --method fedavg (boards must allow full_model)";
 
 /// The configuration as typed. Unknown keys are errors; what is left out has a default.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -62,6 +66,8 @@ pub struct Plan {
     pub network: Option<Arc<[u8]>>,
     /// The weights that it came with.
     pub start: Option<Params>,
+    /// The part of it below the head, if that is kept as it came.
+    pub extractor: Option<Arc<onnx::Extractor>>,
     /// The method.
     pub method: &'static dyn AnyMethod,
     /// Its hyper-parameters, encoded.
@@ -137,8 +143,12 @@ impl Settings {
         method: &'static dyn AnyMethod,
         hyper: Vec<u8>,
     ) -> Result<Plan, String> {
-        let onnx::Built { graph, spec, start } = built;
+        let onnx::Built { graph, spec, start, extractor } = built;
         let (extent, prototype) = method.uplink(&hyper, &spec).map_err(|e| e.to_string())?;
+        let discloses = method.discloses(&hyper).map_err(|e| e.to_string())?;
+        if extent == Extent::Backbone && extent.len(&spec) == 0 && discloses > Disclosure::Nothing {
+            return Err(format!("[method] {}: {NOTHING_TO_SHARE}", method.name()));
+        }
         let epochs = method.epochs(&hyper).map_err(|e| e.to_string())?;
         let charter = Charter {
             method: wire::Name::try_from(method.name())
@@ -154,6 +164,7 @@ impl Settings {
             spec,
             network: self.model.file.clone(),
             start,
+            extractor,
             method,
             hyper,
             policy,
