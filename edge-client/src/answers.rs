@@ -4,7 +4,7 @@ use models::infer::{Outputs, Runtime, RuntimeError, Session};
 use models::nn::Graph;
 use models::params::ModelSpec;
 use models::tensor::TensorView;
-use onnx::{ExportError, Role, export};
+use onnx::{ExportError, Extractor, FrozenError, Role, export};
 use std::sync::Arc;
 
 /// Why a board can't answer.
@@ -19,6 +19,9 @@ pub enum AnswerError {
         /// Why.
         source: ExportError,
     },
+    /// A stream can't be put on the part of the network that is kept as it came.
+    #[error(transparent)]
+    Frozen(#[from] FrozenError),
     /// The engine can't.
     #[error(transparent)]
     Engine(#[from] RuntimeError),
@@ -44,6 +47,16 @@ impl Graphs {
         };
         let generalist = predictor.generalist().map(|g| write(g, Role::Generalist)).transpose()?;
         Ok(Self { specialist: write(predictor.specialist(), Role::Specialist)?, generalist })
+    }
+
+    /// The same on the part of the network that is kept as it came, if there is one: they read samples, not features.
+    ///
+    /// # Errors
+    /// [`AnswerError::Frozen`].
+    pub fn on(self, extractor: Option<&Extractor>) -> Result<Self, AnswerError> {
+        let Some(extractor) = extractor else { return Ok(self) };
+        let generalist = self.generalist.map(|graph| extractor.under(&graph)).transpose()?;
+        Ok(Self { specialist: extractor.under(&self.specialist)?, generalist })
     }
 }
 

@@ -5,6 +5,7 @@ mod board;
 mod data;
 mod doctor;
 mod enroll;
+mod frozen;
 mod infer;
 mod models;
 mod ort;

@@ -48,7 +48,21 @@ impl Workshop {
         client: ClientId,
         threads: NonZeroUsize,
     ) -> Result<Self, TrainerError> {
-        let (data, pool) = (Arc::new(dataset(&network, samples)?), pool(threads)?);
+        let data = dataset(&network, samples)?;
+        Self::over(network, data, client, threads)
+    }
+
+    /// The same on samples that are ready for the network: features, where a part of it is kept as it came.
+    ///
+    /// # Errors
+    /// [`TrainerError::Threads`].
+    pub fn over(
+        network: Network,
+        data: Dataset,
+        client: ClientId,
+        threads: NonZeroUsize,
+    ) -> Result<Self, TrainerError> {
+        let (data, pool) = (Arc::new(data), pool(threads)?);
         Ok(Self { network, data, client, pool, ceiling: usize::MAX, built: None })
     }
 

@@ -4,7 +4,6 @@ use crate::config::{Config, ConfigError, Raw};
 use crate::data::{self, Loaded, Target};
 use crate::disk;
 use crate::store::{Identity, Membership, Record, Store};
-use crate::train::Network;
 use crate::transport::{Address, HostClock, Https, Link, Trust};
 use ::models::params::ModelCard;
 use ::models::tensor::kernel::IsaCap;
@@ -99,12 +98,6 @@ pub(super) fn built(record: &Record, dir: &Path) -> anyhow::Result<Built> {
     let card = card(record)?;
     let file = if card.imported().is_some() { Store::network(dir)? } else { None };
     Ok(onnx::build(card, file.as_deref())?)
-}
-
-/// The same without weights.
-pub(super) fn network(record: &Record, dir: &Path) -> anyhow::Result<Network> {
-    let Built { graph, spec, .. } = built(record, dir)?;
-    Ok((graph, spec))
 }
 
 /// Asks what the network is, with its file if it was brought along, and keeps both.

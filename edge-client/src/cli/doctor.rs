@@ -2,6 +2,7 @@
 use super::args::{Local, Looking};
 use super::bench::system::hottest;
 use super::board;
+use super::frozen;
 use super::infer;
 use super::output::{self, Row};
 use crate::config::Config;
@@ -29,12 +30,11 @@ pub(super) fn doctor(args: &Looking) -> anyhow::Result<()> {
     let mut checks = vec![processor(), memory(), temperature()];
     checks.extend(engines(&config));
     match Store::peek(&config.dir) {
-        Ok(record) => checks.extend([
-            clock(&record),
-            enrolment(&record, &config),
-            host(&record, &config),
-            local(&record, &config),
-        ]),
+        Ok(record) => checks.extend(
+            [clock(&record), enrolment(&record, &config), host(&record, &config), local(&record, &config)]
+                .into_iter()
+                .chain(kept(&record, &config)),
+        ),
         Err(error) => checks.push(("directory", Verdict::Fail, error.to_string())),
     }
     output::print(args.format, &checks.iter().map(row).collect::<Vec<_>>())?;
@@ -144,5 +144,21 @@ fn local(record: &Record, config: &Config) -> Check {
         }
         Ok(loaded) => ("data", Verdict::Warn, loaded.warnings.join("; ")),
         Err(error) => ("data", Verdict::Fail, error.to_string()),
+    }
+}
+
+/// Whether the part of the network that is not trained can be run, if there is one.
+fn kept(record: &Record, config: &Config) -> Option<Check> {
+    record.model.as_ref()?.imported()?;
+    let tried = board::built(record, &config.dir).and_then(|built| {
+        let Some(extractor) = &built.extractor else { return Ok(None) };
+        let engine = frozen::engine(config, Some(extractor))?;
+        let dark = vec![0.0; extractor.input().iter().product()];
+        extractor.open(&*engine)?.run(&dark)?;
+        Ok(Some(format!("{} runs the {} operations below the head", engine.name(), extractor.nodes())))
+    });
+    match tried {
+        Ok(detail) => Some(("network", Verdict::Ok, detail?)),
+        Err(error) => Some(("network", Verdict::Fail, format!("{error:#}"))),
     }
 }

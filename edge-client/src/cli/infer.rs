@@ -1,17 +1,18 @@
 //! `infer`.
 use super::args::Infer;
 use super::board::{self, say};
+use super::frozen;
 use super::output::{self, Format, Row};
 use crate::answers::{Answerer, Graphs};
 use crate::config::Config;
 use crate::data::{Queries, Target, queries};
 use crate::personal::{Personal, Place};
 use crate::store::{Record, Store};
-use crate::train::{Network, Workshop};
 use ::models::fed::{Decider, Routed, argmax};
 use ::models::infer::Runtime;
 use ::models::params::ModelSpec;
 use anyhow::bail;
+use onnx::Built;
 use onnx::runtime::{Engine, Options};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -28,11 +29,11 @@ pub(super) fn infer(args: &Infer) -> anyhow::Result<()> {
         &[("infer.engine", args.engine.clone()), ("infer.ort_lib", lib)],
     )?;
     let record = Store::peek(&config.dir)?;
-    let network = board::network(&record, &config.dir)?;
-    let (graph, spec) = &network;
+    let network = board::built(&record, &config.dir)?;
+    let (spec, extractor) = (&network.spec, network.extractor.as_ref());
     let predictor = personal(&record, &config, &network)?.predictor(spec)?;
-    let engine = engine(config.engine, config.ort_lib.clone(), config.threads)?;
-    let graphs = Graphs::of(&predictor, graph)?;
+    let engine = frozen::engine(&config, extractor)?;
+    let graphs = Graphs::of(&predictor, &network.graph)?.on(extractor.map(AsRef::as_ref))?;
     let mut answerer = Answerer::new(&graphs, predictor.router().clone(), spec, engine.as_ref())?;
     let asked = queries(&args.inputs, Target::of(spec.card(), config.resize))?;
     for error in &asked.unusable {
@@ -50,7 +51,7 @@ pub(super) fn infer(args: &Infer) -> anyhow::Result<()> {
 }
 
 /// What the board learned; adapted here and now if that is still to be done and there are data.
-fn personal(record: &Record, config: &Config, network: &Network) -> anyhow::Result<Personal> {
+fn personal(record: &Record, config: &Config, network: &Built) -> anyhow::Result<Personal> {
     let personal = record.personal.clone();
     if let Some(notice) = board::not_final(record, &config.dir) {
         say(&notice);
@@ -59,8 +60,8 @@ fn personal(record: &Record, config: &Config, network: &Network) -> anyhow::Resu
         return Ok(personal);
     }
     let client = record.enrolled(&config.dir)?.1.client;
-    let samples = board::samples(config, network.1.card())?.samples;
-    let mut workshop = Workshop::new(network.clone(), samples, client, board::threads(config.threads))?;
+    let samples = board::samples(config, network.spec.card())?.samples;
+    let mut workshop = frozen::workshop(network, samples, config, client)?;
     say("answering with the present state, adapted to the data given");
     Ok(personal.personalize(&Place::of(&workshop), workshop.trainer(personal.seed)?)?)
 }

@@ -45,7 +45,7 @@ pub(super) fn list(args: &Models) -> anyhow::Result<()> {
     let ModelsWhat::List(args) = &args.what;
     let config = board::config(&args.board, &Local::default(), &[])?;
     let record = Store::peek(&config.dir)?;
-    let (_, spec) = board::network(&record, &config.dir)?;
+    let spec = board::built(&record, &config.dir)?.spec;
     let predictor = record.personal.predictor(&spec)?;
     let streams = [("specialist", Some(predictor.specialist())), ("generalist", predictor.generalist())];
     let row = |(name, ensemble): (&str, Option<&::models::fed::Ensemble>)| {
@@ -63,8 +63,9 @@ pub(super) fn list(args: &Models) -> anyhow::Result<()> {
 pub(super) fn export(args: &Export) -> anyhow::Result<()> {
     let config = board::config(&args.board, &Local::default(), &[])?;
     let record = Store::peek(&config.dir)?;
-    let (graph, spec) = board::network(&record, &config.dir)?;
-    let graphs = Graphs::of(&record.personal.predictor(&spec)?, &graph)?;
+    let network = board::built(&record, &config.dir)?;
+    let predictor = record.personal.predictor(&network.spec)?;
+    let graphs = Graphs::of(&predictor, &network.graph)?.on(network.extractor.as_deref())?;
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     write(&args.out.join("specialist.onnx"), &graphs.specialist)?;
     let notice = board::not_final(&record, &config.dir);

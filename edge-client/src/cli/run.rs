@@ -2,6 +2,7 @@
 use super::args::{Personalize, Run};
 use super::bench::system::rss;
 use super::board::{self, say};
+use super::frozen;
 use super::output::{self, Format};
 use crate::agent::{Agent, Means, Until, Uptime};
 use crate::compare::compare;
@@ -109,8 +110,7 @@ fn show_comparison(store: &Store, workshop: &mut Workshop, format: Format) -> an
 
 /// The local data, ready to be trained on.
 fn workshop(store: &Store, config: &Config, client: ClientId) -> anyhow::Result<Workshop> {
-    let network = board::network(store.record(), store.dir())?;
-    let loaded = board::samples(config, network.1.card())?;
-    let ceiling = usize::try_from(config.memory).unwrap_or(usize::MAX);
-    Ok(Workshop::new(network, loaded.samples, client, board::threads(config.threads))?.with_ceiling(ceiling))
+    let network = board::built(store.record(), store.dir())?;
+    let loaded = board::samples(config, network.spec.card())?;
+    frozen::workshop(&network, loaded.samples, config, client)
 }
