@@ -1,6 +1,7 @@
 //! One binary for all integration tests.
 mod enrolment;
 mod federate;
+mod frozen;
 mod hash;
 mod kill;
 mod late;

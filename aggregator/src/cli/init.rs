@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use models::data::{Samples, labels};
 use models::nn::arch;
-use onnx::Kept;
+use onnx::{ImportError, Kept};
 use onnx::runtime::Options;
 use std::path::{Path, PathBuf};
 
@@ -176,9 +176,12 @@ fn brought(path: &Path, head: &str) -> anyhow::Result<(ModelSettings, Option<Kep
 /// Says what a network with a part that is kept as it came means for its boards, and has them share its head.
 fn keep(kept: &Kept, method: &mut MethodSettings) {
     let (nodes, features) = (kept.extractor.nodes(), kept.extractor.width());
+    let why = match &kept.refused {
+        ImportError::UnknownOperator { node, op, .. } => format!("node {node}: operator {op} is not trained here"),
+        other => other.to_string(),
+    };
     eprintln!(
-        "notice: only the head is trained, on {features} features; the {nodes} operations below it stay as they are: {}",
-        kept.refused
+        "notice: only the head is trained, on {features} features; the {nodes} operations below it stay as they are: {why}"
     );
     if !kept.engines.contains(&"tract") {
         eprintln!(

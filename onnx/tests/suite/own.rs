@@ -1,10 +1,11 @@
 //! Networks of a user's own, beyond their arithmetic: statistics, dropouts that the exporter wrote out.
 
+use crate::common::options;
 use crate::exports::folder;
 use models::nn::graph::Node;
 use models::nn::{Graph, GraphBuilder, NodeId, Op};
 use models::params::{ModelCard, Preprocessing};
-use onnx::{BuildError, ImportError, Network, NetworkError, bring, build, import, write};
+use onnx::{Brought, BuildError, ImportError, Network, NetworkError, bring, build, import, write};
 
 fn file(name: &str) -> Vec<u8> {
     std::fs::read(folder().join(name)).unwrap()
@@ -12,7 +13,8 @@ fn file(name: &str) -> Vec<u8> {
 
 #[test]
 fn a_network_with_an_input_for_statistics_is_brought_along_whole() {
-    let (network, travelling) = bring(&file("conditioned.onnx"), "head").unwrap();
+    let brought = bring(&file("conditioned.onnx"), "head", &options()).unwrap();
+    let Brought { network, file: travelling, kept: None } = brought else { panic!("all of it trains") };
     assert_eq!(network.graph.statistics(), 12);
     let back = import(&travelling).unwrap();
     assert_eq!((&back.graph, &back.values), (&network.graph, &network.values));
@@ -50,7 +52,7 @@ fn joined(
     let values = vec![0.5; graph.len()];
     let metadata = import(&file("conditioned.onnx")).unwrap().metadata;
     let network = Network { graph, values, outputs: vec!["logits".into()], metadata };
-    bring(&write(&network).unwrap(), "head").map(|_| ())
+    bring(&write(&network).unwrap(), "head", &options()).map(|_| ())
 }
 
 #[test]
