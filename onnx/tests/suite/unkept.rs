@@ -4,8 +4,9 @@ use crate::frozen::file;
 use crate::hostile::{node, tiny};
 use models::id::Hash;
 use models::params::{ModelCard, Preprocessing};
-use onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, decode};
-use onnx::{bring, build};
+use onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, decode};
+use onnx::runtime::Engine;
+use onnx::{Extractor, bring, build};
 use proptest::prelude::*;
 use prost::Message;
 
