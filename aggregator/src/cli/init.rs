@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use models::data::{Samples, labels};
 use models::nn::arch;
-use onnx::{ImportError, Kept};
 use onnx::runtime::Options;
+use onnx::{ImportError, Kept};
 use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
@@ -177,7 +177,9 @@ fn brought(path: &Path, head: &str) -> anyhow::Result<(ModelSettings, Option<Kep
 fn keep(kept: &Kept, method: &mut MethodSettings) {
     let (nodes, features) = (kept.extractor.nodes(), kept.extractor.width());
     let why = match &kept.refused {
-        ImportError::UnknownOperator { node, op, .. } => format!("node {node}: operator {op} is not trained here"),
+        ImportError::UnknownOperator { node, op, .. } => {
+            format!("node {node}: operator {op} is not trained here")
+        }
         other => other.to_string(),
     };
     eprintln!(

@@ -64,7 +64,7 @@ fn features(
     say(&format!("taking {width} features of {all} samples ({})", engine.name()));
     let mut told = 0;
     let progress = &mut |done: usize| {
-        if (done - told) * 10 >= all.max(TOLD_EACH) {
+        if done - told >= (all / 10).max(TOLD_EACH) {
             say(&format!("{done} of {all} samples"));
             told = done;
         }
@@ -78,5 +78,5 @@ fn features(
     })
 }
 
-/// Word is given at each tenth, but not more often than at so many samples.
-const TOLD_EACH: usize = 2_560;
+/// Word is given at each tenth, but never for fewer samples than these.
+const TOLD_EACH: usize = 256;
