@@ -105,7 +105,7 @@ fn read(
     let graph = GraphProto {
         node: cloned(&above.nodes),
         name: head.into(),
-        initializer: above.constants.iter().map(|tensor| TensorProto::clone(tensor)).collect(),
+        initializer: cloned(&above.constants),
         input: vec![ValueInfoProto::batch_of(feature, &[width])],
         output: vec![ValueInfoProto::batch_of(answer, &[])],
     };
@@ -117,15 +117,15 @@ fn read(
     import(&alone.encode_to_vec()).map_err(above)
 }
 
-fn cloned(nodes: &[&NodeProto]) -> Vec<NodeProto> {
-    nodes.iter().map(|&node| node.clone()).collect()
+fn cloned<T: Clone>(parts: &[&T]) -> Vec<T> {
+    parts.iter().copied().cloned().collect()
 }
 
 /// The part that is kept: its input and its features have the names that they have everywhere, and it reads planes.
 fn kept(model: &ModelProto, below: &Cut<'_>, interface: &Interface<'_>, head: &Head) -> ModelProto {
     let mut graph = GraphProto {
         node: below.nodes.iter().map(|node| settled(node)).collect(),
-        initializer: below.constants.iter().map(|tensor| TensorProto::clone(tensor)).collect(),
+        initializer: cloned(&below.constants),
         ..GraphProto::default()
     };
     let mut names = Names::new([INPUT.to_owned(), FEATURES.to_owned()]);
@@ -203,7 +203,7 @@ pub(crate) fn open(
     let spec = spec_of(&head, card, interface.input)?;
     let kept = GraphProto {
         node: cloned(&below.nodes),
-        initializer: below.constants.iter().map(|tensor| TensorProto::clone(tensor)).collect(),
+        initializer: cloned(&below.constants),
         input: graph.input.clone(),
         output: vec![ValueInfoProto::batch_of(&feature, &[width])],
         ..GraphProto::default()
