@@ -5,6 +5,7 @@ mod frozen;
 mod hash;
 mod kill;
 mod late;
+mod memory;
 mod own;
 mod refusals;
 mod sentinels;
