@@ -72,7 +72,7 @@ pub struct Agent<'a> {
     pub cache: BlobCache,
     /// Its data and the arithmetic on them.
     pub workshop: &'a mut Workshop,
-    /// What a task may ask.
+    /// What a task may ask. What training changes at most is the workshop's to say.
     pub ceilings: Ceilings,
     /// What a task may take.
     pub means: Means,
@@ -106,7 +106,8 @@ impl Agent<'_> {
             (self.log)(&format!("round {}: an update was not confirmed, sending it again", pending.round));
         }
         let session = Session { epoch, nonce };
-        let mut participant = Participant::new(self.ceilings, discloses, session, held, pending);
+        let ceilings = Ceilings { update: self.workshop.update(), ..self.ceilings };
+        let mut participant = Participant::new(ceilings, discloses, session, held, pending);
         let mut last = Failure::default();
         loop {
             let happened = match participant.step(self.clock.now()) {
@@ -220,11 +221,13 @@ impl Agent<'_> {
         (self.log)(&format!("round {}: training {} epochs on {samples} samples", task.round, task.epochs));
         let started = Instant::now();
         let place = Place::of(self.workshop);
-        match self.store.record().personal.fit(task, parts, &place, self.workshop.trainer(task.seed)?) {
+        let trainer = self.workshop.trainer_for(task.seed, task.update)?;
+        let mode = trainer.mode();
+        match self.store.record().personal.fit(task, parts, &place, trainer) {
             Ok((mut next, loss)) => {
                 let took = started.elapsed();
                 next.pace_ms = took.as_secs_f32() * 1e3 / (samples.max(1) as f32 * task.epochs.max(1) as f32);
-                (self.log)(&trained(task, took, loss, &next));
+                (self.log)(&trained(task, mode, took, loss, &next));
                 let pending = next.pending.clone();
                 self.remember(next)?;
                 Ok(pending.map_or(Happening::CannotTrain(Declined::CannotTrain), Happening::Fitted))
@@ -262,8 +265,10 @@ impl Agent<'_> {
     /// Why this board can't afford the task, by what it measured so far.
     fn objection(&self, task: &Task, samples: usize) -> Option<Declined> {
         let minutes = self.store.record().personal.pace_ms * samples as f32 * task.epochs as f32 / 60_000.0;
-        // Shared parts, the model with its gradient and momentum, two states of the method, the update.
-        let memory = 4 * (self.workshop.spec().len() * (task.parts.len() + 6)) as u64;
+        // Shared parts, the model, two states of the method, the update; gradient and momentum of what is trained.
+        let (spec, mode) = (self.workshop.spec(), self.workshop.update());
+        let trained = mode.at_most(task.update, spec).mask(spec).count(spec);
+        let memory = 4 * (spec.len() * (task.parts.len() + 4) + 2 * trained) as u64;
         let mib = |bytes: u64| u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
         match () {
             () if minutes > self.means.minutes as f32 => {

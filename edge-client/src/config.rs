@@ -147,6 +147,8 @@ impl Raw {
             allow: disclosure(&self.text("privacy.allow")),
             epochs: u32::try_from(self.number("limits.epochs")).unwrap_or(u32::MAX),
             bytes: self.number("limits.bytes"),
+            // `Kind::Mode` let nothing else through.
+            update: self.text("train.update").parse().unwrap_or_default(),
         };
         Ok(Config {
             dir: self.path("dir").unwrap_or_else(default_dir),

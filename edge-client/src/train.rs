@@ -1,8 +1,8 @@
 //! The trainer of this board: its samples and the native engine.
 use models::data::{Elements, Samples};
 use models::id::ClientId;
-use models::nn::{DataError, Dataset, Graph, Inputs, LocalTrainer, Trainer};
-use models::params::{ModelSpec, SpecError};
+use models::nn::{DataError, Dataset, Graph, Inputs, Limited, LocalTrainer, Trainer};
+use models::params::{ModelSpec, SpecError, UpdateMode};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -34,7 +34,9 @@ pub struct Workshop {
     pool: Option<Arc<ThreadPool>>,
     /// The most bytes that training may take.
     ceiling: usize,
-    built: Option<(u64, LocalTrainer)>,
+    /// The most of the model that training may change.
+    update: UpdateMode,
+    built: Option<(u64, Limited<LocalTrainer>)>,
 }
 
 impl Workshop {
@@ -63,7 +65,8 @@ impl Workshop {
         threads: NonZeroUsize,
     ) -> Result<Self, TrainerError> {
         let (data, pool) = (Arc::new(data), pool(threads)?);
-        Ok(Self { network, data, client, pool, ceiling: usize::MAX, built: None })
+        let (ceiling, update) = (usize::MAX, UpdateMode::Full);
+        Ok(Self { network, data, client, pool, ceiling, update, built: None })
     }
 
     /// The same with a ceiling on the memory of training: what is planned to take more is refused.
@@ -72,13 +75,33 @@ impl Workshop {
         Self { ceiling: bytes, ..self }
     }
 
-    /// The trainer of the run with this seed.
+    /// The same with a ceiling on what training changes, in rounds and after them.
+    #[must_use]
+    pub fn with_update(self, update: UpdateMode) -> Self {
+        Self { update: update.of(self.spec()), ..self }
+    }
+
+    /// The most that training changes here.
+    pub fn update(&self) -> UpdateMode {
+        self.update
+    }
+
+    /// The trainer of the run with this seed, under the owner's ceiling.
     ///
     /// # Errors
     /// [`TrainerError`].
     pub fn trainer(&mut self, seed: u64) -> Result<&mut dyn Trainer, TrainerError> {
+        self.trainer_for(seed, self.update)
+    }
+
+    /// The same for a task that wishes for this; the ceiling stays.
+    ///
+    /// # Errors
+    /// [`TrainerError`].
+    pub fn trainer_for(&mut self, seed: u64, wished: UpdateMode) -> Result<&mut dyn Trainer, TrainerError> {
+        let mode = self.update.at_most(wished, self.spec());
         let trainer = match self.built.take() {
-            Some((built_for, trainer)) if built_for == seed => trainer,
+            Some((built_for, trainer)) if built_for == seed => trainer.into_inner(),
             _ => LocalTrainer::new(
                 self.network.clone(),
                 Arc::clone(&self.data),
@@ -87,7 +110,7 @@ impl Workshop {
             )?
             .with_ceiling(self.ceiling),
         };
-        Ok(&mut self.built.insert((seed, trainer)).1)
+        Ok(&mut self.built.insert((seed, Limited::new(trainer, mode))).1)
     }
 
     /// The network.

@@ -6,6 +6,7 @@ mod hash;
 mod kill;
 mod late;
 mod memory;
+mod modes;
 mod own;
 mod refusals;
 mod sentinels;

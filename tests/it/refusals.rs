@@ -1,6 +1,7 @@
 //! Whatever a board sends that isn't wanted has its own named answer from the real host, and the round goes on with the others.
 use models::fed::{Disclosure, Extent};
 use models::id::{Hash, RoundId};
+use models::params::UpdateMode;
 use models::wire::{
     Answer, Endpoint, Envelope, MESSAGE_CAP, Poll, Receipt, Reject, Task, VERSION, submit_body, submit_cap,
     to_bytes,
@@ -71,6 +72,16 @@ fn an_update_that_is_not_what_was_asked_is_refused_by_name_and_the_round_goes_on
     newer[4] = (VERSION + 1) as u8;
     assert_eq!(hand.submit(&garbage), Err(Reject::Malformed));
     assert_eq!(hand.submit(&newer), Err(Reject::Version { ours: VERSION }));
+    // Length, version, time, round and extent stand before the mode.
+    for (mode, named) in [(2, UpdateMode::Head), (3, UpdateMode::Bias)] {
+        let mut other = good.clone();
+        other[8] = mode;
+        let refused = hand.submit(&other);
+        match named {
+            UpdateMode::Head => assert_eq!(refused, Err(Reject::BadCoverage { mode: named })),
+            _ => assert!(matches!(refused, Err(Reject::WrongLength { .. })), "{refused:?}"),
+        }
+    }
     let cap = submit_cap(task.codec, &hand.spec, BACKBONE);
     assert!(matches!(hand.submit(&vec![0; 2 * cap]), Err(Reject::TooLarge { .. })));
     assert_eq!(hand.submit(&good), Ok(Receipt::Accepted), "none of these counted");
@@ -84,7 +95,7 @@ fn an_update_that_is_not_what_was_asked_is_refused_by_name_and_the_round_goes_on
 fn a_message_that_is_none_is_refused_by_name() {
     let mut open = Open::two_of_three();
     let hand = &mut open.cohort[0].0;
-    let poll = Poll { session: hand.session, held: None };
+    let poll = Poll { session: hand.session, held: None, update: UpdateMode::Full };
     let newer = to_bytes(&Envelope { version: VERSION + 1, host_time: 0, body: poll }).unwrap();
     let good = to_bytes(&Envelope::new(poll)).unwrap();
     let mut say = |body: &[u8]| hand.send(Endpoint::POLL, None, body).map(drop);

@@ -6,6 +6,7 @@ use edge_client::transport::{Call, CallError, HostClock, Https, Transport, Trust
 use models::fed::{Extent, Outgoing, Start};
 use models::id::{Hash, RoundId};
 use models::nn::arch;
+use models::params::UpdateMode;
 use models::params::{ModelCard, ModelSpec};
 use models::wire::{
     Answer, Endpoint, Envelope, MESSAGE_CAP, Poll, Receipt, Reject, Session, Task, from_bytes, seal_update,
@@ -101,7 +102,7 @@ impl Hand {
     /// The host's refusal.
     pub fn poll(&mut self) -> Result<Answer, Reject> {
         let session = self.session;
-        self.say(Endpoint::POLL, &Poll { session, held: None })
+        self.say(Endpoint::POLL, &Poll { session, held: None, update: UpdateMode::Full })
     }
 
     /// Asks until there is a task of this round.

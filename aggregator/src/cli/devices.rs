@@ -2,10 +2,14 @@
 use super::output::{Format, Rows};
 use crate::clock;
 use crate::dir::HostDir;
+use crate::drive;
 use crate::ledger::{Device, Ledger, Standing, TokenNote};
 use clap::{Args, Subcommand};
 use models::id::ClientId;
+use models::params::UpdateMode;
+use models::round::Event;
 use models::wire::Health;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -70,17 +74,42 @@ impl Devices {
 impl List {
     async fn run(self) -> anyhow::Result<()> {
         let ledger = super::existing(self.dir)?.ledger().await?;
-        let tokens = Ledger::tokens(&ledger).await?;
-        let rows = Ledger::devices(&ledger).await?.iter().map(|device| row(device, &tokens)).collect();
+        let (tokens, modes) = (Ledger::tokens(&ledger).await?, modes(&drive::events(&ledger).await?));
+        let devices = Ledger::devices(&ledger).await?;
+        let rows = devices.iter().map(|d| row(d, &tokens, modes.get(&d.id))).collect();
         Rows::new(
-            &["id", "name", "token", "standing", "seen_s_ago", "refusals", "health", "route_decile", "key"],
+            &[
+                "id",
+                "name",
+                "token",
+                "standing",
+                "seen_s_ago",
+                "refusals",
+                "update",
+                "health",
+                "route_decile",
+                "key",
+            ],
             rows,
         )
         .print(self.format)
     }
 }
 
-fn row(device: &Device, tokens: &[TokenNote]) -> Vec<serde_json::Value> {
+/// The most that each board trains, of those that were ever heard.
+fn modes(events: &[Event]) -> BTreeMap<ClientId, UpdateMode> {
+    let mut modes = BTreeMap::new();
+    for event in events {
+        match event {
+            Event::Session { client, .. } => drop(modes.entry(*client).or_default()),
+            Event::Mode { client, update } => drop(modes.insert(*client, *update)),
+            _ => {}
+        }
+    }
+    modes
+}
+
+fn row(device: &Device, tokens: &[TokenNote], update: Option<&UpdateMode>) -> Vec<serde_json::Value> {
     let token = tokens.iter().find(|t| t.used_by == Some(device.key)).and_then(|t| t.name.clone());
     let felt = |health: Health| match health.compared {
         1 => "better",
@@ -94,6 +123,7 @@ fn row(device: &Device, tokens: &[TokenNote]) -> Vec<serde_json::Value> {
         device.standing.name().into(),
         (device.seen.until(clock::now()) / 1000).into(),
         device.refusals.into(),
+        update.map(UpdateMode::to_string).into(),
         device.health.map(felt).into(),
         device.health.map(|h| h.route_decile).into(),
         device.key.to_string().into(),

@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use models::data::{Samples, labels};
 use models::nn::arch;
+use models::params::UpdateMode;
 use onnx::runtime::Options;
 use onnx::{ImportError, Kept};
 use std::path::{Path, PathBuf};
@@ -58,6 +59,9 @@ pub(super) struct Init {
     /// Live boards needed before a round opens
     #[arg(long)]
     min_boards: Option<u32>,
+    /// The most that boards are asked to train: full, last:K (the last K layers) or bias; a board whose owner allows less trains less
+    #[arg(long, value_name = "MODE")]
+    update: Option<UpdateMode>,
     /// Root seed of the run
     #[arg(long)]
     seed: Option<u64>,
@@ -128,6 +132,7 @@ impl Init {
         rounds.rounds = self.rounds.unwrap_or(rounds.rounds);
         rounds.participation = self.participation.unwrap_or(rounds.participation);
         rounds.min_boards = self.min_boards.unwrap_or(rounds.min_boards);
+        rounds.update = self.update.unwrap_or(rounds.update);
         rounds.seed = self.seed.unwrap_or(rounds.seed);
         Ok(settings)
     }

@@ -6,7 +6,7 @@ pub use sections::{AuxiliarySettings, MethodSettings, ModelSettings, ServerSetti
 use crate::disk;
 use crate::http::Limits;
 use models::fed::erased::AnyMethod;
-use models::fed::{Disclosure, Extent};
+use models::fed::{Coverage, Disclosure, Extent};
 use models::nn::Graph;
 use models::params::{ModelSpec, Params};
 use models::round::{Charter, Policy};
@@ -155,10 +155,17 @@ impl Settings {
                 .map_err(|_| "the method's name is too long".to_owned())?,
             hyper: wire::Bytes::from_slice(&hyper)
                 .map_err(|_| "[method.hyper] takes more than 2048 bytes".to_owned())?,
-            spec: spec.hash(),
+            spec: Arc::clone(&spec),
+            extent,
             epochs,
         };
         let (policy, names) = (self.rounds.clone(), self.server.names.clone());
+        if !(Coverage { extent, mode: policy.update }).is_possible(&spec) {
+            let (update, name) = (policy.update.to_string(), method.name());
+            return Err(format!(
+                "[rounds] update = {update:?}: of this model boards would send nothing that {name} shares; choose full or more layers"
+            ));
+        }
         Ok(Plan {
             graph,
             spec,
@@ -257,6 +264,25 @@ mod tests {
         let mut expected = models::fed::cpct::Hyper::default();
         expected.streams.alpha_rate = 0.1;
         assert_eq!(hyper, expected);
+    }
+
+    #[test]
+    fn a_mode_that_sends_nothing_of_this_method_is_refused() {
+        let asked = |method: &str, update: &str| {
+            let mut one = settings();
+            one.method.name = method.into();
+            one.rounds.update = update.parse().unwrap();
+            one.check().map(|plan| plan.policy.update.to_string()).map_err(|e| e.problems[0].clone())
+        };
+        for (method, update) in
+            [("fedavg", "last:1"), ("fedavg", "bias"), ("fedper", "last:2"), ("fedper", "full")]
+        {
+            assert_eq!(asked(method, update).unwrap(), update, "{method}");
+        }
+        for (method, update) in [("fedavg", "head"), ("fedper", "last:1"), ("fedper", "last:99")] {
+            let problem = asked(method, update).unwrap_err();
+            assert!(problem.contains(&format!("[rounds] update = {update:?}")), "{problem}");
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(crate) async fn replay(
 
 async fn check_charter(ledger: &dyn Ledger, charter: &Charter) -> Result<(), ReplayError> {
     let Charter { method, hyper, spec, .. } = charter;
-    let body = postcard::to_stdvec(&(method, hyper, spec)).unwrap_or_default();
+    let body = postcard::to_stdvec(&(method, hyper, spec.hash())).unwrap_or_default();
     match ledger.events(0, 1).await?.first() {
         None => Ok(ledger.append(clock::now(), vec![Record { kind: CHARTER, body }]).await?),
         Some(first) if first.kind == CHARTER && first.body == body => Ok(()),
@@ -118,6 +118,7 @@ fn kind(event: &Event) -> &'static str {
         Event::Folded { .. } => "folded",
         Event::Failed { .. } => "failed",
         Event::Finished { .. } => "finished",
+        Event::Mode { .. } => "mode",
         _ => "other",
     }
 }
@@ -135,6 +136,9 @@ pub(super) fn log(event: &Event) {
         }
         Event::Folded { round, .. } => tracing::info!(%round, "the round is folded"),
         Event::Failed { round, why, .. } => tracing::warn!(%round, %why, "the round gave nothing"),
+        Event::Mode { client, update } => {
+            tracing::info!(%client, %update, "a board says what it trains at most");
+        }
         Event::Finished { .. } => tracing::info!("training is over: boards take the model over"),
         other => tracing::debug!(kind = kind(other), "event"),
     }

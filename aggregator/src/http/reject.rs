@@ -63,6 +63,7 @@ pub(super) fn describe(reject: &Reject) -> (StatusCode, &'static str) {
         Reject::NotFinite => (StatusCode::UNPROCESSABLE_ENTITY, "not_finite"),
         Reject::Absurd { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "absurd"),
         Reject::BadWeight { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "bad_weight"),
+        Reject::BadCoverage { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "bad_coverage"),
         Reject::NotAsked => (StatusCode::UNPROCESSABLE_ENTITY, "not_asked"),
         Reject::TokenUnknown => (StatusCode::FORBIDDEN, "token_unknown"),
         Reject::TokenUsed => (StatusCode::FORBIDDEN, "token_used"),

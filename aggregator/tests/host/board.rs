@@ -5,6 +5,7 @@ use aggregator::server::{Handle, Server};
 use models::fed::{Extent, Outgoing, Start};
 use models::id::{ClientId, Hash};
 use models::params::ModelSpec;
+use models::params::UpdateMode;
 use models::wire::{
     Answer, Bytes, EnrollRequest, Enrolled, Envelope, Method, Name, Poll, Receipt, Reject, Session, Task,
     Token, from_bytes, seal_update, submit_body, to_bytes,
@@ -201,7 +202,7 @@ impl Board {
     }
 
     pub(crate) async fn poll(&self, at: SocketAddr, held: Option<u32>) -> Told<Answer> {
-        say(at, &self.tls, "/v1/poll", &Poll { session: self.session, held }).await
+        say(at, &self.tls, "/v1/poll", &Poll { session: self.session, held, update: UpdateMode::Full }).await
     }
 
     pub(crate) async fn submit(&self, at: SocketAddr, sealed: &[u8]) -> Told<Receipt> {

@@ -1,13 +1,14 @@
 //! What the owner reads.
 use crate::personal::Personal;
+use models::params::UpdateMode;
 use models::wire::{Task, Why};
 use std::time::Duration;
 
 /// A round's training, as the owner reads it.
-pub(super) fn trained(task: &Task, took: Duration, loss: f64, next: &Personal) -> String {
+pub(super) fn trained(task: &Task, mode: UpdateMode, took: Duration, loss: f64, next: &Personal) -> String {
     let bytes = next.pending.as_ref().map_or(0, |p| p.sealed.len());
-    let (round, seconds, kilobytes) = (task.round, took.as_secs_f32(), bytes.div_ceil(1000));
-    format!("round {round}: trained in {seconds:.1} s, loss {loss:.3}, sending {kilobytes} kB")
+    let (round, seconds) = (task.round, took.as_secs_f32());
+    format!("round {round}: trained {mode} in {seconds:.1} s, loss {loss:.3}, sending {bytes} bytes")
 }
 
 /// Why the board waits.
@@ -22,6 +23,11 @@ pub(super) fn waiting(why: Option<Why>) -> String {
             format!("round {round}: stalled after too many failures; the operator of the host must look")
         }
         Some(Why::Finished) => "finished: this board has the final model".into(),
+        Some(Why::NothingToSend { round }) => {
+            format!(
+                "round {round}: what this board trains is nothing that is shared; waiting for the final model"
+            )
+        }
         Some(_) => "waiting, for a reason this program doesn't know".into(),
     }
 }

@@ -135,6 +135,9 @@ pub struct Run {
     /// The most that may leave this board
     #[arg(long, value_name = "nothing|backbone|full_model|class_means|statistics")]
     pub allow: Option<String>,
+    /// The most that training changes: full, last:K (the last K layers), head (nothing is sent) or bias
+    #[arg(long, value_name = "MODE")]
+    pub update: Option<UpdateMode>,
 }
 
 /// `personalize`.
@@ -144,6 +147,9 @@ pub struct Personalize {
     pub board: Board,
     #[command(flatten)]
     pub local: Local,
+    /// The most that training changes: full, last:K (the last K layers), head or bias
+    #[arg(long, value_name = "MODE")]
+    pub update: Option<UpdateMode>,
     /// Train alone as well, and show what taking part was worth on samples held out
     #[arg(long)]
     pub compare: bool,

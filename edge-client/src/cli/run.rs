@@ -18,7 +18,8 @@ use serde_json::json;
 use std::time::Duration;
 
 pub(super) fn run(args: &Run) -> anyhow::Result<()> {
-    let config = board::config(&args.board, &args.local, &[("privacy.allow", args.allow.clone())])?;
+    let flags = [("privacy.allow", args.allow.clone()), ("train.update", args.update.map(|m| m.to_string()))];
+    let config = board::config(&args.board, &args.local, &flags)?;
     let mut store = board::open(&config)?;
     let (identity, member) = store.record().enrolled(store.dir())?;
     let client = member.client;
@@ -28,9 +29,10 @@ pub(super) fn run(args: &Run) -> anyhow::Result<()> {
     }
     let mut workshop = workshop(&store, &config, client)?;
     say(&format!(
-        "board {client}: {} samples, may disclose at most {:?}",
+        "board {client}: {} samples, may disclose at most {:?}, trains at most {}",
         workshop.samples(),
-        config.ceilings.allow
+        config.ceilings.allow,
+        workshop.update()
     ));
     let until = match (args.once, args.until_finished) {
         (true, _) => Until::Idle,
@@ -80,7 +82,8 @@ fn nonce() -> anyhow::Result<u32> {
 }
 
 pub(super) fn personalize(args: &Personalize) -> anyhow::Result<()> {
-    let config = board::config(&args.board, &args.local, &[])?;
+    let update = ("train.update", args.update.map(|m| m.to_string()));
+    let config = board::config(&args.board, &args.local, &[update])?;
     let mut store = board::open(&config)?;
     let client = store.record().enrolled(store.dir())?.1.client;
     let mut workshop = workshop(&store, &config, client)?;
@@ -112,5 +115,5 @@ fn show_comparison(store: &Store, workshop: &mut Workshop, format: Format) -> an
 fn workshop(store: &Store, config: &Config, client: ClientId) -> anyhow::Result<Workshop> {
     let network = board::built(store.record(), store.dir())?;
     let loaded = board::samples(config, network.spec.card())?;
-    frozen::workshop(&network, loaded.samples, config, client)
+    Ok(frozen::workshop(&network, loaded.samples, config, client)?.with_update(config.ceilings.update))
 }

@@ -1,4 +1,5 @@
 //! The table of settings.
+use models::params::UpdateMode;
 use toml::Value;
 
 /// What values a setting takes.
@@ -14,13 +15,15 @@ pub enum Kind {
     Number(u64, u64),
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// An update mode.
+    Mode,
 }
 
 impl Kind {
     /// Reads the text of a variable or flag.
     pub fn read(self, text: &str) -> Option<Value> {
         match self {
-            Self::Path | Self::OneOf(_) => Some(Value::String(text.into())),
+            Self::Path | Self::OneOf(_) | Self::Mode => Some(Value::String(text.into())),
             Self::Paths => Some(Value::Array(text.split(':').map(|p| Value::String(p.into())).collect())),
             Self::Truth => text.parse().ok().map(Value::Boolean),
             Self::Number(..) => text.parse().ok().map(Value::Integer),
@@ -35,6 +38,7 @@ impl Kind {
             (Self::Number(least, most), Value::Integer(n)) => {
                 u64::try_from(*n).is_ok_and(|n| (least..=most).contains(&n))
             }
+            (Self::Mode, Value::String(mode)) => mode.parse::<UpdateMode>().is_ok(),
             (Self::OneOf(words), Value::String(word)) => words.contains(&word.as_str()),
             _ => false,
         }
@@ -45,6 +49,7 @@ impl Kind {
             Self::Path => "a path in quotes".into(),
             Self::Paths => "a list of paths".into(),
             Self::Truth => "true or false".into(),
+            Self::Mode => "full, last:K (K from 1 to 65535), head or bias".into(),
             Self::Number(least, most) => format!("a whole number from {least} to {most}"),
             Self::OneOf(words) => {
                 let words: Vec<_> = words.iter().copied().filter(|w| !w.is_empty()).collect();
@@ -116,6 +121,13 @@ pub const SETTINGS: &[Setting] = &[
         Kind::OneOf(DISCLOSURES),
         "'backbone'",
         "the most that may leave this board",
+    ),
+    row(
+        "train.update",
+        "SPECTRA_TRAIN_UPDATE",
+        Kind::Mode,
+        "'full'",
+        "the most that training changes: full, last:K, head, bias",
     ),
     row(
         "limits.epochs",

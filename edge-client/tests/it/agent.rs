@@ -1,13 +1,14 @@
 //! The loop over a host in memory: nothing is lost, nothing is sent that the owner forbids.
-use crate::host::{Fake, card, live};
+use crate::host::{Fake, card, live, live_in};
 use edge_client::agent::{AgentError, Means};
 use edge_client::answers::{Answerer, Graphs};
 use edge_client::store::Store;
 use models::fed::{Decider, Disclosure, Extractor, Stream};
 use models::nn::{TrainError, arch};
+use models::params::UpdateMode;
 use models::round::Stop;
 use models::tensor::TensorView;
-use models::wire::{Declined, Reject, split_submit};
+use models::wire::{Declined, Reject, open_update, split_submit};
 use onnx::runtime::{Engine, Options};
 
 const PLENTY: Means = Means { minutes: 60, memory: 1 << 30 };
@@ -74,6 +75,39 @@ fn a_task_beyond_the_boards_means_is_declined_by_name() {
     host.borrow_mut().again();
     let (_, said) = live(dir.path(), &host, Disclosure::FullModel, Means { minutes: 0, ..PLENTY });
     assert!(matches!(host.borrow().declined[1..], [Declined::Minutes { asked: 1, allowed: 0 }]), "{said:?}");
+}
+
+#[test]
+fn a_board_trains_and_sends_what_its_owner_lets_and_no_more() {
+    let (_, spec) = arch::build(&card()).unwrap();
+    let mut sizes = Vec::new();
+    for mode in ["full", "bias", "last:1", "last:7"] {
+        let (dir, host) = (tempfile::tempdir().unwrap(), Fake::new());
+        let (ended, said) = live_in(dir.path(), &host, Disclosure::FullModel, PLENTY, mode.parse().unwrap());
+        ended.unwrap();
+        let body = host.borrow().updates[0].clone();
+        let sealed = split_submit(&body).unwrap().1;
+        let trained = if mode == "last:7" { "full" } else { mode };
+        let told = said.iter().find(|line| line.starts_with("round 0: trained ")).unwrap();
+        assert!(told.contains(&format!(" trained {trained} in ")), "{told}");
+        assert!(told.ends_with(&format!("sending {} bytes", sealed.len())), "{told}");
+        let (header, _) = open_update(sealed, &spec).unwrap();
+        assert_eq!(header.mode.to_string(), trained);
+        assert_eq!(Store::peek(dir.path()).unwrap().personal.held, Some(1), "{mode}");
+        sizes.push(sealed.len());
+    }
+    // 64 hidden biases and 3 of the head, or the head's 3 rows of 64, four bytes each.
+    assert_eq!((sizes[0] - sizes[1], sizes[0] - sizes[2]), (4 * (64 * 16 + 3 * 64), 4 * 64 * 17 - 1));
+    assert_eq!(sizes[3], sizes[0]);
+}
+
+#[test]
+fn a_board_that_trains_its_head_alone_declines_a_task_and_sends_nothing() {
+    let (dir, host) = (tempfile::tempdir().unwrap(), Fake::new());
+    let (_, said) = live_in(dir.path(), &host, Disclosure::FullModel, PLENTY, UpdateMode::Head);
+    assert_eq!(host.borrow().declined, [Declined::NothingToSend { allowed: UpdateMode::Head }], "{said:?}");
+    assert!(host.borrow().updates.is_empty());
+    assert!(said.iter().any(|line| line.contains("model 1: taken over")), "{said:?}");
 }
 
 #[test]

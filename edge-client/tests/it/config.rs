@@ -78,3 +78,19 @@ fn every_setting_has_a_default_of_its_own_kind() {
         assert!(setting.variable.starts_with("SPECTRA_"), "{}", setting.variable);
     }
 }
+
+#[test]
+fn an_update_mode_comes_from_every_layer_and_a_wrong_one_is_named() {
+    let environment = |name: &str| (name == "SPECTRA_TRAIN_UPDATE").then(|| "last:3".into());
+    let raw = Raw::default().with_file("[train]\nupdate = 'bias'");
+    let mode = |raw: Raw| raw.check().unwrap().ceilings.update.to_string();
+    assert_eq!(mode(Raw::default()), "full");
+    assert_eq!(mode(raw.clone()), "bias");
+    let raw = raw.with_environment(environment);
+    assert_eq!(mode(raw.clone()), "last:3");
+    assert_eq!(mode(raw.with_flag("train.update", Some("head".into()))), "head");
+    for wrong in ["last:0", "first:2", "last:70000", ""] {
+        let problems = check(&format!("[train]\nupdate = '{wrong}'")).unwrap_err().0;
+        assert!(problems[0].contains("train.update") && problems[0].contains("last:K"), "{problems:?}");
+    }
+}

@@ -8,7 +8,7 @@ use models::fed::erased::method;
 use models::fed::{Disclosure, Extent, Host, Site};
 use models::id::{ClientId, Hash, RoundId};
 use models::nn::{Trainer, arch, init};
-use models::params::{ModelCard, Preprocessing};
+use models::params::{ModelCard, Preprocessing, UpdateMode};
 use models::round::Ceilings;
 use models::wire::*;
 use std::cell::RefCell;
@@ -79,6 +79,7 @@ impl Fake {
             method: Name::try_from("fedavg").unwrap(),
             codec: Codec::F32,
             epochs: m.epochs(&hyper).unwrap(),
+            update: UpdateMode::Full,
             parts: plan.parts.iter().map(part).collect(),
             body: Bytes::from_slice(&plan.task).unwrap(),
             hyper: Bytes::from_slice(&hyper).unwrap(),
@@ -163,12 +164,24 @@ pub(crate) fn live(
     allow: Disclosure,
     means: Means,
 ) -> (Result<(), AgentError>, Vec<String>) {
+    live_in(dir, host, allow, means, UpdateMode::Full)
+}
+
+/// The same of a board that trains at most this.
+pub(crate) fn live_in(
+    dir: &Path,
+    host: &Rc<RefCell<Fake>>,
+    allow: Disclosure,
+    means: Means,
+    update: UpdateMode,
+) -> (Result<(), AgentError>, Vec<String>) {
     let mut store = Store::open(dir).unwrap();
     let shared = Rc::clone(host);
     let transport = Memory(move |call: Call<'_>| shared.borrow_mut().call(call));
     let mut link = Link::new(Box::new(transport), HostClock::new(0));
     let network = arch::build(&card()).unwrap();
-    let mut workshop = Workshop::new(network, samples(), CLIENT, NonZeroUsize::MIN).unwrap();
+    let workshop = Workshop::new(network, samples(), CLIENT, NonZeroUsize::MIN).unwrap();
+    let mut workshop = workshop.with_update(update);
     let mut said = Vec::new();
     let mut agent = Agent {
         cache: store.blobs(1 << 20),

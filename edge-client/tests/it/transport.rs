@@ -3,13 +3,14 @@ use edge_client::transport::{Address, Call, CallError, HostClock, Link, Memory};
 use models::fed::Extent;
 use models::id::Hash;
 use models::nn::arch;
+use models::params::UpdateMode;
 use models::wire::{Endpoint, Envelope, PartRef, Poll, Receipt, Reject, Session, to_bytes};
 
 fn link(answer: impl FnMut(Call<'_>) -> Result<Vec<u8>, CallError> + 'static) -> Link {
     Link::new(Box::new(Memory(answer)), HostClock::new(0))
 }
 
-const POLL: Poll = Poll { session: Session { epoch: 1, nonce: 1 }, held: None };
+const POLL: Poll = Poll { session: Session { epoch: 1, nonce: 1 }, held: None, update: UpdateMode::Full };
 
 #[test]
 fn only_an_https_address_without_a_path_is_a_host() {

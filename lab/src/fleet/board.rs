@@ -4,6 +4,8 @@ use super::{Answering, AnyTrainer, FleetError, Recipe, Traffic};
 use models::fed::erased::{AnyMethod, method};
 use models::fed::{Disclosure, Down, Predictor, Site};
 use models::id::{ClientId, RoundId};
+use models::nn::{Limited, Trainer};
+use models::params::UpdateMode;
 use models::round::{Ceilings, Happening, Millis, Participant, Pending, Reply, Request, Step};
 use models::wire::{Adopt, Envelope, Session, Task, Why, seal_update, to_bytes};
 use std::sync::Arc;
@@ -34,7 +36,8 @@ pub(super) enum Blocked {
 }
 
 /// A bench sets no limits: its owner wants to see what a method does.
-const UNLIMITED: Ceilings = Ceilings { allow: Disclosure::Samples, epochs: u32::MAX, bytes: u64::MAX };
+const UNLIMITED: Ceilings =
+    Ceilings { allow: Disclosure::Samples, epochs: u32::MAX, bytes: u64::MAX, update: UpdateMode::Full };
 
 fn discloses(name: &str, hyper: &[u8]) -> Option<Disclosure> {
     method(name).ok()?.discloses(hyper).ok()
@@ -43,7 +46,8 @@ fn discloses(name: &str, hyper: &[u8]) -> Option<Disclosure> {
 impl Member {
     pub(super) fn new(id: ClientId, trainer: AnyTrainer, state: Vec<u8>) -> Self {
         let session = Session { epoch: 1, nonce: id.0 };
-        let participant = Participant::new(UNLIMITED, discloses, session, None, None);
+        let ceilings = Ceilings { update: trainer.mode(), ..UNLIMITED };
+        let participant = Participant::new(ceilings, discloses, session, None, None);
         let traffic = Traffic::default();
         Self { traffic, id, participant, trainer, state, parts: Vec::new(), predictors: Vec::new() }
     }
@@ -121,8 +125,11 @@ impl Member {
     fn fit(&mut self, method: &dyn AnyMethod, task: &Task) -> Result<Pending, FleetError> {
         let down = Down { parts: std::mem::take(&mut self.parts), task: task.body.to_vec() };
         let site = Site { seed: task.seed, round: task.round, client: self.id };
-        let sent = method.fit(&task.hyper, &self.state, down, site, &mut *self.trainer)?;
-        let sealed = seal_update(task.round, task.codec, self.trainer.spec(), &sent.up);
+        let spec = Arc::clone(self.trainer.spec());
+        let mode = self.trainer.mode().at_most(task.update, &spec);
+        let mut trainer = Limited::new(&mut *self.trainer, mode);
+        let sent = method.fit(&task.hyper, &self.state, down, site, &mut trainer)?;
+        let sealed = seal_update(task.round, task.codec, &spec, &sent.up);
         self.state = sent.client;
         Ok(Pending { round: task.round, sealed: sealed.map_err(FleetError::Refused)? })
     }

@@ -91,7 +91,8 @@ impl InMemoryHost {
             method: Name::try_from(recipe.method).map_err(|_| FleetError::Refused(Reject::Internal))?,
             hyper: Bytes::from_slice(&recipe.hyper)
                 .map_err(|_| FleetError::Hyper { got: recipe.hyper.len() })?,
-            spec: init.spec().hash(),
+            spec: Arc::clone(init.spec()),
+            extent: method.uplink(&recipe.hyper, init.spec())?.0,
             epochs: method.epochs(&recipe.hyper)?,
         };
         let mut host = Self {

@@ -5,6 +5,7 @@ use crate::bundle::Bundle;
 use crate::world::{World, WorldName, WorldPlan};
 use models::fed::adapt::{Adapt, Adaptation};
 use models::fed::{Method, cpct, fedavg, fedper, fedprism, pfedkdh};
+use models::nn::Limited;
 
 /// Three boards and two late ones with some sixty images each.
 pub(crate) fn small_world() -> World {
@@ -93,4 +94,32 @@ fn cpct_in_both_profiles() {
     for profile in [cpct::Profile::PrivateHead, cpct::Profile::SharedHead] {
         check::<cpct::Cpct>(&[cpct::Hyper { profile, recluster: 1, ..cpct::Hyper::default() }]);
     }
+}
+
+/// The production machines and bytes in virtual time, with a board that trains all, one that trains less and one that only ever trains its head.
+#[test]
+fn boards_of_different_modes_run_together_and_a_head_board_only_takes_the_model_over() {
+    let recipe = recipe::<cpct::Cpct>(&[cpct::Hyper { recluster: 1, ..cpct::Hyper::default() }]).unwrap();
+    let run_with = |modes: [&str; 3], threads: usize| {
+        let world = small_world();
+        let bench = Bench::new(&world, 2).unwrap();
+        let mut crew = crew(&bench);
+        let limited = |((id, trainer), mode): ((ClientId, AnyTrainer), &str)| {
+            (id, Box::new(Limited::new(trainer, mode.parse().unwrap())) as AnyTrainer)
+        };
+        crew.trained = crew.trained.into_iter().zip(modes).map(limited).collect();
+        let policy = Policy { min_boards: 2, participation: 1.0, ..bench.policy.clone() };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| run(&recipe, policy, bench.init.clone(), crew, &|| ())).unwrap()
+    };
+    let (mixed, again) = (run_with(["full", "last:2", "head"], 1), run_with(["full", "last:2", "head"], 3));
+    assert!(bits(&mixed.boards) == bits(&again.boards), "it depends on the number of threads");
+    assert!(mixed.boards.iter().all(|board| board.predictors.len() == 1), "everybody answers");
+    let all = run_with(["full"; 3], 1);
+    let (less, silent) = (run_with(["full", "last:2", "full"], 1), run_with(["full", "full", "head"], 1));
+    assert!(less.traffic.up < all.traffic.up, "a part is fewer bytes");
+    // Of three equal shares one is gone, but for the polls.
+    assert!(10 * silent.traffic.up < 7 * all.traffic.up, "{:?} {:?}", silent.traffic, all.traffic);
+    assert!(10 * silent.traffic.up > 6 * all.traffic.up, "{:?} {:?}", silent.traffic, all.traffic);
+    assert!(mixed.traffic.up < silent.traffic.up);
 }

@@ -1,7 +1,7 @@
 //! Weighted averaging of updates (FedAvg, methods §7.1): `w ← w + Σ_i (n_i / Σ_j n_j) Δ_i`.
 use super::{FedError, Replies, Update};
 use crate::id::ClientId;
-use crate::params::{Accumulator, Delta, Role, Scope, Values, Weight};
+use crate::params::{Accumulator, Mask, Role, Scope, Values, Weight};
 
 /// One more node whose update the host made itself.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub fn by_samples<S: Scope, U>(
 /// `base` changed by the mean of all updates under `weigh(client, n_i)`; nothing if all weights are zero (FedPrism §4.5: a
 /// cluster part that nobody is assigned to stays as it is).
 ///
-/// Opaque entries (counters) keep the base's bits.
+/// Each entry is averaged over the updates that cover it; one that none covers keeps the base's bits, and so do opaque entries (counters).
 ///
 /// # Errors
 /// Whatever a reply's reading gives.
@@ -39,27 +39,16 @@ pub fn weighted<S: Scope, U>(
     own: Option<Node<'_, S>>,
     weigh: impl Fn(ClientId, u32) -> Weight,
 ) -> Result<Option<Values<S>>, FedError> {
-    let mut sum = Accumulator::new(base.values().len());
+    let averaged = Mask::of(base.spec(), |e| e.role != Role::Opaque);
+    let mut sum = Accumulator::new(base.spec());
+    let mut add = |id, up: &Update<S>| {
+        sum.add(&up.delta, weigh(id, up.samples), &up.mode.covers(up.delta.spec()).and(&averaged));
+    };
     for id in replies.ids().to_vec() {
         replies.visit(id, &mut |reply| {
-            if let Some(up) = update(reply) {
-                sum.add(&up.delta, weigh(id, up.samples));
-            }
+            update(reply).into_iter().for_each(|up| add(id, up));
         })?;
     }
-    if let Some(Node { id, update }) = own {
-        sum.add(&update.delta, weigh(id, update.samples));
-    }
-    Ok(sum.mean(base).map(|mean| base.plus(&transparent(mean), 1.0)))
-}
-
-/// The mean without opaque entries.
-fn transparent<S: Scope>(mut mean: Delta<S>) -> Delta<S> {
-    let spec = mean.spec().clone();
-    let scope = S::range(&spec);
-    let opaque = |e: &&crate::params::Entry| e.role == Role::Opaque && scope.contains(&e.range.start);
-    for entry in spec.entries().iter().filter(opaque) {
-        mean.0.values_mut()[entry.range.start - scope.start..entry.range.end - scope.start].fill(0.0);
-    }
-    mean
+    own.into_iter().for_each(|Node { id, update }| add(id, update));
+    Ok(sum.mean().map(|mean| base.plus(&mean, 1.0)))
 }

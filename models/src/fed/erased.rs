@@ -76,7 +76,7 @@ pub trait AnyMethod: Send + Sync {
 
     /// A board's state before it has seen anything.
     fn enroll(&self, hyper: &[u8], spec: &Arc<ModelSpec>) -> Result<Vec<u8>, FedError>;
-    /// Trains for a round.
+    /// Trains for a round. The update covers what the trainer may change.
     fn fit(
         &self,
         hyper: &[u8],
@@ -317,7 +317,8 @@ impl<M: Method> AnyMethod for Erased<M> {
     ) -> Result<Sent, FedError> {
         let fitted = M::fit(&hyper::<M>(bytes)?, &client::<M>(state)?, down::<M>(task)?, site, trainer)?;
         let client = pack::<M>("board state", &fitted.client)?;
-        Ok(Sent { client, up: fitted.up.into_outgoing(), loss: fitted.loss })
+        let up = fitted.up.into_outgoing().trained_in(trainer.mode(), trainer.spec());
+        Ok(Sent { client, up, loss: fitted.loss })
     }
     fn adopt(
         &self,

@@ -8,6 +8,7 @@ pub mod choose;
 pub mod cluster;
 pub mod conditional;
 pub mod conditioning;
+mod coverage;
 pub mod cpct;
 pub mod erased;
 mod error;
@@ -33,11 +34,12 @@ pub mod tail;
 pub mod training;
 mod update;
 
+pub use coverage::{Coverage, Extent};
 pub use error::FedError;
 pub use kept::Kept;
 pub use predictor::{Answers, Ensemble, Extractor, Member, Predictor, Stream};
 pub use route::{Decider, Gallery, Routed, Router, argmax};
-pub use update::{Either, Extent, Outgoing, Silent, Start, Update, Uplink};
+pub use update::{Either, Outgoing, Silent, Start, Update, Uplink};
 
 use crate::id::{ClientId, RoundId};
 use crate::nn::Trainer;

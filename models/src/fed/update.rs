@@ -1,30 +1,8 @@
 //! What may leave a board at all.
-use super::{Disclosure, FedError};
-use crate::params::{BackboneScope, Delta, ModelSpec, Scope, Whole};
+use super::{Coverage, Disclosure, Extent, FedError};
+use crate::params::{BackboneScope, Delta, ModelSpec, Scope, UpdateMode, Whole};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// How much of the model a block of values covers.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub enum Extent {
-    /// The backbone.
-    Backbone,
-    /// The whole model.
-    Model,
-    /// A head (downlink only: a board's head has no way up by itself).
-    Head,
-}
-
-impl Extent {
-    /// Number of values of this extent.
-    pub fn len(self, spec: &ModelSpec) -> usize {
-        match self {
-            Self::Backbone => spec.backbone_len(),
-            Self::Model => spec.len(),
-            Self::Head => spec.len() - spec.backbone_len(),
-        }
-    }
-}
 
 /// Which of the shared starting points local training began from. One bit, needed to read a prototype off a delta.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -39,7 +17,7 @@ pub enum Start {
 /// The flat form in which every update crosses the wire; built only by the types of this file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outgoing {
-    extent: Extent,
+    coverage: Coverage,
     values: Vec<f32>,
     samples: u32,
     start: Start,
@@ -48,10 +26,10 @@ pub struct Outgoing {
 
 impl Outgoing {
     /// What it covers.
-    pub fn extent(&self) -> Extent {
-        self.extent
+    pub fn coverage(&self) -> Coverage {
+        self.coverage
     }
-    /// The changes.
+    /// The changes of the whole extent. Only what is covered says anything, and only that is sent.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
@@ -70,13 +48,23 @@ impl Outgoing {
 
     /// Rebuilds it from what crossed the wire. The decoder has checked lengths, finiteness and the weight.
     pub fn from_wire(
-        extent: Extent,
+        coverage: impl Into<Coverage>,
         values: Vec<f32>,
         samples: u32,
         start: Start,
         prototype: Vec<f32>,
     ) -> Self {
-        Self { extent, values, samples, start, prototype }
+        Self { coverage: coverage.into(), values, samples, start, prototype }
+    }
+
+    /// The update of a board that trained in this mode. A prototype goes only with the layer that it was read from.
+    #[must_use]
+    pub(super) fn trained_in(mut self, mode: UpdateMode, spec: &ModelSpec) -> Self {
+        self.coverage = Coverage { mode, ..self.coverage };
+        if !spec.head_weight().is_some_and(|e| Coverage { mode, extent: Extent::Model }.has(spec, &e.name)) {
+            self.prototype.clear();
+        }
+        self
     }
 }
 
@@ -85,6 +73,8 @@ impl Outgoing {
 pub struct Update<S: Scope> {
     /// End minus start of local training.
     pub delta: Delta<S>,
+    /// How the board trained, and so which entries of the scope the change speaks of.
+    pub mode: UpdateMode,
     /// Training samples behind it (n_i).
     pub samples: u32,
     /// Where training started.
@@ -94,9 +84,14 @@ pub struct Update<S: Scope> {
 }
 
 impl<S: Scope> Update<S> {
-    /// An update without extras.
+    /// An update of the whole scope, without extras.
     pub fn new(delta: Delta<S>, samples: u32) -> Self {
-        Self { delta, samples, start: Start::Global, prototype: Vec::new() }
+        Self { delta, mode: UpdateMode::Full, samples, start: Start::Global, prototype: Vec::new() }
+    }
+
+    /// Whether it speaks of the model's entry of this name.
+    pub fn covers(&self, entry: &str) -> bool {
+        Coverage { extent: Extent::Model, mode: self.mode }.has(self.delta.spec(), entry)
     }
 }
 
@@ -148,13 +143,14 @@ mod sealed {
 }
 
 fn flat<S: Scope>(update: Update<S>, extent: Extent) -> Outgoing {
-    let Update { delta, samples, start, prototype } = update;
-    Outgoing { extent, values: delta.0.into_values(), samples, start, prototype }
+    let Update { delta, mode, samples, start, prototype } = update;
+    Outgoing { coverage: Coverage { extent, mode }, values: delta.0.into_values(), samples, start, prototype }
 }
 
 fn typed<S: Scope>(flat: &Outgoing, spec: &Arc<ModelSpec>) -> Result<Update<S>, FedError> {
     let delta = Delta::new(Arc::clone(spec), flat.values.clone())?;
-    Ok(Update { delta, samples: flat.samples, start: flat.start, prototype: flat.prototype.clone() })
+    let (mode, prototype) = (flat.coverage.mode, flat.prototype.clone());
+    Ok(Update { delta, mode, samples: flat.samples, start: flat.start, prototype })
 }
 
 impl Uplink for Update<BackboneScope> {
@@ -195,7 +191,7 @@ impl Uplink for Either {
         }
     }
     fn from_outgoing(flat: &Outgoing, spec: &Arc<ModelSpec>) -> Result<Self, FedError> {
-        match flat.extent {
+        match flat.coverage.extent {
             Extent::Backbone => typed(flat, spec).map(Self::Backbone),
             Extent::Model | Extent::Head => typed(flat, spec).map(Self::Model),
         }

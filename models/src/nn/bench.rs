@@ -6,7 +6,7 @@ use super::optim::Sgd;
 use super::{Dataset, FeatureCache, Inputs, Job, LearningRate, LocalTrainer, Loss, TrainError, Trainer as _};
 use super::{arch, init};
 use crate::id::ClientId;
-use crate::params::{ModelCard, ModelSpec, Params, Preprocessing, SpecError, UpdateMode};
+use crate::params::{Mask, ModelCard, ModelSpec, Params, Part, Preprocessing, SpecError, UpdateMode};
 use crate::tensor::kernel::multiply_adds;
 use crate::tensor::rng::{Key, Purpose};
 use rayon::ThreadPool;
@@ -48,9 +48,10 @@ impl BenchPlan {
         memory
     }
 
-    /// Bytes of an update in this mode, uncompressed: what changes of the backbone.
+    /// Bytes of an update in this mode, uncompressed: what it covers of the backbone.
     pub fn update_bytes(&self) -> usize {
-        4 * self.mode.covers(&self.spec).count(&self.spec)
+        let backbone = Mask::of(&self.spec, |e| e.part == Part::Backbone);
+        4 * self.mode.covers(&self.spec).and(&backbone).count(&self.spec)
     }
 
     /// Numbers that change.

@@ -10,6 +10,7 @@ pub mod head;
 mod init;
 mod isa;
 mod layer;
+mod limited;
 mod local;
 pub mod loss;
 mod metrics;
@@ -23,6 +24,7 @@ pub use forward::{Extractor, Forward};
 pub use graph::{Graph, GraphBuilder, GraphError, NodeId, Op};
 pub use init::init;
 pub use isa::{cap_isa, isa};
+pub use limited::Limited;
 pub use local::{LocalTrainer, Shuffle};
 pub use metrics::metrics;
 pub use trainer::{

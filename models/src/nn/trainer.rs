@@ -1,7 +1,7 @@
 //! The one numeric capability a method may ask for. A trainer owns its data; nothing of them comes out but what is
 //! named here, and none of these types has a form on the wire.
 use crate::id::ClientId;
-use crate::params::{Backbone, Mask, ModelSpec, Params, SpecError};
+use crate::params::{Backbone, Mask, ModelSpec, Params, SpecError, UpdateMode};
 use crate::tensor::rng::Key;
 use std::sync::Arc;
 
@@ -200,6 +200,11 @@ pub trait Trainer {
     /// The model everything here is shaped by.
     fn spec(&self) -> &Arc<ModelSpec>;
 
+    /// How much of the model may change here at all: what an update from here can cover.
+    fn mode(&self) -> UpdateMode {
+        UpdateMode::Full
+    }
+
     /// Training samples per class.
     fn counts(&self) -> &ClassCounts;
 
@@ -243,3 +248,40 @@ pub trait Trainer {
     /// Shows each training sample as the loader gave it, scaled to [0, 1] and not standardised, with its class.
     fn visit(&self, look: &mut dyn FnMut(&[f32], u16));
 }
+
+/// Whoever holds a trainer is one.
+macro_rules! held {
+    ($($holder:ty),+) => {$(
+        impl<T: Trainer + ?Sized> Trainer for $holder {
+            fn spec(&self) -> &Arc<ModelSpec> {
+                (**self).spec()
+            }
+            fn mode(&self) -> UpdateMode {
+                (**self).mode()
+            }
+            fn counts(&self) -> &ClassCounts {
+                (**self).counts()
+            }
+            fn samples(&self, split: Split) -> usize {
+                (**self).samples(split)
+            }
+            fn train(&mut self, start: &Params, job: &Job<'_>) -> Result<Trained, TrainError> {
+                (**self).train(start, job)
+            }
+            fn evaluate(&mut self, of: &Params, fed: &[f32], on: Split) -> Result<Metrics, TrainError> {
+                (**self).evaluate(of, fed, on)
+            }
+            fn features(&mut self, of: &Backbone, fed: &[f32], on: Split) -> Result<Features, TrainError> {
+                (**self).features(of, fed, on)
+            }
+            fn gradient(&mut self, of: &Params, fed: &[f32]) -> Result<Vec<f32>, TrainError> {
+                (**self).gradient(of, fed)
+            }
+            fn visit(&self, look: &mut dyn FnMut(&[f32], u16)) {
+                (**self).visit(look);
+            }
+        }
+    )+};
+}
+
+held!(&mut T, Box<T>);

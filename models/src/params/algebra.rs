@@ -1,6 +1,7 @@
 //! The algebra methods speak: differences, mixtures, and the one accumulator behind every average.
-use super::{Delta, Scope, Values};
+use super::{Delta, Entry, Mask, ModelSpec, Scope, Values};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 impl<S: Scope> Values<S> {
@@ -71,39 +72,59 @@ impl Weight {
 
 /// A weighted mean in fixed point: bit-identical for any order, thread count or tree of folding.
 ///
-/// Each value is taken in units of 2⁻³⁶ and multiplied by its integer weight into 128 bits; one division at the end.
-/// The caps below keep 2¹⁶ replies far from overflow.
+/// Each value is taken in units of 2⁻³⁶ and multiplied by its integer weight into 128 bits; one division at the end. Every entry has
+/// a denominator of its own: the weight of those deltas that cover it. The caps below keep 2¹⁶ replies far from overflow.
 #[derive(Clone, Debug)]
 pub struct Accumulator<S: Scope> {
+    spec: Arc<ModelSpec>,
     sums: Vec<i128>,
-    weight: u128,
+    /// One for each entry of the model.
+    weights: Vec<u128>,
     scope: PhantomData<S>,
 }
 
 impl<S: Scope> Accumulator<S> {
     const UNIT: f64 = 68_719_476_736.0; // 2^36
 
-    /// An empty sum over `len` values.
-    pub fn new(len: usize) -> Self {
-        Self { sums: vec![0; len], weight: 0, scope: PhantomData }
+    /// An empty sum over this scope of `spec`.
+    pub fn new(spec: &Arc<ModelSpec>) -> Self {
+        let (sums, weights) = (vec![0; S::range(spec).len()], vec![0; spec.entries().len()]);
+        Self { spec: Arc::clone(spec), sums, weights, scope: PhantomData }
     }
 
-    /// Folds one delta in.
-    pub fn add(&mut self, delta: &Delta<S>, weight: Weight) {
-        self.weight += u128::from(weight.0);
+    /// Folds in what one delta covers; its other values are not looked at.
+    pub fn add(&mut self, delta: &Delta<S>, weight: Weight, covers: &Mask) {
         let factor = i128::from(weight.0);
-        for (sum, value) in self.sums.iter_mut().zip(delta.values()) {
-            *sum += (f64::from(*value) * Self::UNIT).round() as i64 as i128 * factor;
+        for (index, place) in places::<S>(&self.spec).filter(|(index, _)| covers.has(*index)) {
+            self.weights[index] += u128::from(weight.0);
+            for (sum, value) in self.sums[place.clone()].iter_mut().zip(&delta.values()[place]) {
+                *sum += (f64::from(*value) * Self::UNIT).round() as i64 as i128 * factor;
+            }
         }
     }
 
-    /// The mean as a delta, or nothing if no weight came in.
-    pub fn mean(&self, like: &Values<S>) -> Option<Delta<S>> {
-        if self.weight == 0 {
+    /// The mean as a delta, or nothing if no weight came in. Where an entry was covered by nothing the delta is −0, which leaves the bits of
+    /// whatever it is added to.
+    pub fn mean(&self) -> Option<Delta<S>> {
+        if self.weights.iter().all(|w| *w == 0) {
             return None;
         }
-        let scale = 1.0 / (self.weight as f64 * Self::UNIT);
-        let values = self.sums.iter().map(|&s| (s as f64 * scale) as f32).collect();
-        Some(Delta(Values::of(Arc::clone(&like.spec), values)))
+        let mut values = vec![-0.0; self.sums.len()];
+        for (index, place) in places::<S>(&self.spec).filter(|(index, _)| self.weights[*index] > 0) {
+            let scale = 1.0 / (self.weights[index] as f64 * Self::UNIT);
+            for (value, sum) in values[place.clone()].iter_mut().zip(&self.sums[place]) {
+                *value = (*sum as f64 * scale) as f32;
+            }
+        }
+        Some(Delta(Values::of(Arc::clone(&self.spec), values)))
     }
+}
+
+/// The entries of a scope, by their index in the model, with their places in the scope's own buffer.
+fn places<S: Scope>(spec: &ModelSpec) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let scope = S::range(spec);
+    let start = scope.start;
+    let inside = move |e: &Entry| e.range.start >= scope.start && e.range.end <= scope.end;
+    let all = spec.entries().iter().enumerate().filter(move |(_, e)| inside(e));
+    all.map(move |(index, e)| (index, e.range.start - start..e.range.end - start))
 }

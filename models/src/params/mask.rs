@@ -31,6 +31,25 @@ impl Mask {
         self
     }
 
+    /// What both choose.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(a, b)| *a && *b).collect())
+    }
+
+    /// Whether `other` chooses all of this as well.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(a, b)| !a || *b)
+    }
+
+    /// This choice and, of every layer of which it has something, what isn't trained by gradient.
+    pub(super) fn with_statistics(self, spec: &ModelSpec) -> Self {
+        let chosen: Vec<&str> =
+            spec.entries().iter().zip(&self.0).filter(|(_, kept)| **kept).map(|(e, _)| e.layer()).collect();
+        let more = |e: &super::Entry| e.role != Role::Trainable && chosen.contains(&e.layer());
+        Self(spec.entries().iter().zip(&self.0).map(|(e, kept)| *kept || more(e)).collect())
+    }
+
     /// Whether the entry at `index` (in the specification's order) is chosen.
     pub fn has(&self, index: usize) -> bool {
         self.0.get(index).copied().unwrap_or(false)

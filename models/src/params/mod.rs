@@ -4,7 +4,7 @@
 //! [`Head`] is not a [`Backbone`], and only deltas of a backbone or of a whole model may ever leave a board.
 mod algebra;
 mod mask;
-mod mode;
+pub mod mode;
 mod spec;
 
 pub use algebra::{Accumulator, Weight};

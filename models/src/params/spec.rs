@@ -39,6 +39,13 @@ pub struct Entry {
     pub range: Range<usize>,
 }
 
+impl Entry {
+    /// The layer it belongs to: its name up to the last dot.
+    pub fn layer(&self) -> &str {
+        self.name.rsplit_once('.').map_or(&self.name, |(layer, _)| layer)
+    }
+}
+
 /// An entry before it has a place.
 #[derive(Clone, Debug)]
 pub struct EntryDecl {
@@ -113,6 +120,12 @@ pub struct ModelSpec {
     entries: Vec<Entry>,
     backbone_len: usize,
     hash: Hash,
+}
+
+impl PartialEq for ModelSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
 }
 
 /// Why bytes or values are not a model of this specification.

@@ -1,5 +1,6 @@
 //! What happened, in order: the ledger's rows are these.
 use crate::id::{ClientId, Hash, RoundId};
+use crate::params::UpdateMode;
 use crate::round::Millis;
 use crate::wire::{Declined, PartRef, Session};
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,13 @@ pub enum Event {
     Finished {
         /// The state that boards take over.
         published: Published,
+    },
+    /// A board said how much of the model it trains at most; before that it is taken for one that trains everything.
+    Mode {
+        /// Which board.
+        client: ClientId,
+        /// At most this.
+        update: UpdateMode,
     },
 }
 

@@ -1,8 +1,8 @@
 //! The board's side of rounds.
 use super::{Backoff, Millis};
-use crate::fed::{Disclosure, Extent};
+use crate::fed::{Coverage, Disclosure, Extent};
 use crate::id::RoundId;
-use crate::params::ModelSpec;
+use crate::params::{ModelSpec, UpdateMode};
 use crate::wire::{
     Adopt, Advice, Answer, Decline, Declined, PartRef, Poll, Receipt, Reject, Session, Task, Why,
     encoded_len, split_update, submit_body,
@@ -20,11 +20,14 @@ pub struct Ceilings {
     pub epochs: u32,
     /// Most bytes that one task may move, both ways together.
     pub bytes: u64,
+    /// The most of the model that training changes.
+    #[serde(with = "crate::params::mode::text")]
+    pub update: UpdateMode,
 }
 
 impl Default for Ceilings {
     fn default() -> Self {
-        Self { allow: Disclosure::Backbone, epochs: 10, bytes: 256 << 20 }
+        Self { allow: Disclosure::Backbone, epochs: 10, bytes: 256 << 20, update: UpdateMode::Full }
     }
 }
 
@@ -141,7 +144,8 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// A process that starts: with the version of the model it holds and the update it could not deliver, if any.
+    /// A process that starts: with the version of the model it holds and the update it could not deliver, if any. One that another version
+    /// of this program left is forgotten: no host of this version would read it.
     pub fn new(
         ceilings: Ceilings,
         discloses: Discloses,
@@ -150,7 +154,11 @@ impl Participant {
         pending: Option<Pending>,
     ) -> Self {
         let seed = u64::from(session.epoch) << 32 | u64::from(session.nonce);
-        let state = pending.map_or(State::Ask, State::Submit);
+        let state = match pending {
+            None => State::Ask,
+            Some(pending) if split_update(&pending.sealed).is_ok() => State::Submit(pending),
+            Some(_) => State::Settle,
+        };
         Self { ceilings, discloses, session, held, backoff: Backoff::new(seed, 500, 300_000), state }
     }
 
@@ -162,7 +170,9 @@ impl Participant {
             self.state = (**then).clone();
         }
         match &self.state {
-            State::Ask => Step::Poll(Poll { session: self.session, held: self.held }),
+            State::Ask => {
+                Step::Poll(Poll { session: self.session, held: self.held, update: self.ceilings.update })
+            }
             State::Fetch { next, .. } => Step::Fetch(*next),
             State::Do(Work::Fit(task)) => Step::Fit(task.clone()),
             State::Do(Work::Adopt(adopt)) => Step::Adopt(adopt.clone()),
@@ -219,12 +229,14 @@ impl Participant {
 
     /// Why the owner's ceilings forbid this task, if they do.
     fn objection(&self, task: &Task, spec: &ModelSpec) -> Option<Declined> {
-        let Ceilings { allow, epochs, bytes } = self.ceilings;
+        let Ceilings { allow, epochs, bytes, update } = self.ceilings;
+        let covers = Coverage { extent: Extent::Model, mode: update.at_most(task.update, spec) };
         let Some(asked) = (self.discloses)(&task.method, &task.hyper) else { return Some(Declined::Unknown) };
         let down: usize = task.parts.iter().map(|p| 4 * p.extent.len(spec)).sum();
-        let moved = (down + encoded_len(task.codec, spec, Extent::Model)) as u64;
+        let moved = (down + encoded_len(task.codec, spec, covers)) as u64;
         match () {
             () if asked > allow => Some(Declined::Disclosure { asked, allowed: allow }),
+            () if !covers.is_possible(spec) => Some(Declined::NothingToSend { allowed: update }),
             () if task.epochs > epochs => Some(Declined::Epochs { asked: task.epochs, allowed: epochs }),
             () if moved > bytes => Some(Declined::Bytes { asked: moved, allowed: bytes }),
             () => None,

@@ -1,4 +1,5 @@
 //! What the operator decides about rounds.
+use crate::params::UpdateMode;
 use crate::wire::Codec;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,9 @@ pub struct Policy {
     pub seed: u64,
     /// How updates are coded.
     pub codec: Codec,
+    /// The most that boards are asked to train: full, last:K, head or bias. A board whose owner allows less trains less.
+    #[serde(with = "crate::params::mode::text")]
+    pub update: UpdateMode,
 }
 
 impl Default for Policy {
@@ -47,6 +51,7 @@ impl Default for Policy {
             sessions_per_hour: 60,
             seed: 0,
             codec: Codec::Int8Row,
+            update: UpdateMode::Full,
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A fleet in virtual time: the production machines, with loss, delay and crashes, and no thread.
+mod modes;
+
 use super::*;
-use crate::fed::{Disclosure, Extent, Outgoing, Start};
+use crate::fed::{Coverage, Disclosure, Extent, Outgoing, Start};
 use crate::id::{ClientId, Hash, RoundId};
-use crate::params::{EntryDecl, ModelCard, ModelSpec, Part, Preprocessing, Role};
+use crate::params::{EntryDecl, ModelCard, ModelSpec, Part, Preprocessing, Role, UpdateMode};
 use crate::tensor::Shape;
 use crate::tensor::rng::{Key, Purpose, Stream};
 use crate::wire::*;
@@ -39,7 +41,8 @@ impl Briefing for Same {
 }
 
 fn charter() -> Charter {
-    Charter { method: Name::try_from("toy").unwrap(), hyper: Bytes::new(), spec: spec().hash(), epochs: 2 }
+    let (method, spec) = (Name::try_from("toy").unwrap(), Arc::new(spec()));
+    Charter { method, hyper: Bytes::new(), spec, extent: Extent::Backbone, epochs: 2 }
 }
 
 fn policy() -> Policy {
@@ -76,7 +79,12 @@ fn ready(boards: u32) -> Coordinator {
 }
 
 fn poll(host: &mut Coordinator, now: u64, id: u32) -> Result<Reply, Reject> {
-    host.handle(Millis(now), ClientId(id), &Request::Poll(Poll { session: session(1), held: None })).reply
+    host.handle(
+        Millis(now),
+        ClientId(id),
+        &Request::Poll(Poll { session: session(1), held: None, update: UpdateMode::Full }),
+    )
+    .reply
 }
 
 fn submit(host: &mut Coordinator, now: u64, id: u32, round: u32, tag: &[u8]) -> Result<Reply, Reject> {
@@ -130,7 +138,7 @@ fn every_kind_of_update_has_its_own_answer() {
 fn a_later_session_takes_over_and_an_equal_one_does_not() {
     let mut host = ready(2);
     let ask = |host: &mut Coordinator, epoch, nonce| {
-        let poll = Poll { session: Session { epoch, nonce }, held: None };
+        let poll = Poll { session: Session { epoch, nonce }, held: None, update: UpdateMode::Full };
         host.handle(Millis(1), ClientId(0), &Request::Poll(poll)).reply.err()
     };
     assert_eq!(ask(&mut host, 1, 1), None);
@@ -194,7 +202,7 @@ fn a_board_that_is_started_too_often_is_told_so_and_fills_no_ledger() {
     let mut host = Coordinator::new(Policy { sessions_per_hour: 3, ..policy() }, charter());
     host.enroll(ClientId(0));
     let mut ask = |now, epoch| {
-        let request = Request::Poll(Poll { session: session(epoch), held: None });
+        let request = Request::Poll(Poll { session: session(epoch), held: None, update: UpdateMode::Full });
         host.handle(Millis(now), ClientId(0), &request)
     };
     for epoch in 1..=3 {
@@ -216,7 +224,7 @@ fn the_model_that_is_offered_has_the_number_of_rounds_really_trained() {
     host.brief(Arc::new(Same));
     let Ok(Reply::Answer(Answer::Adopt(offer))) = poll(&mut host, 1, 0) else { panic!("no offer") };
     assert_eq!(offer.version, 3);
-    let held = Request::Poll(Poll { session: session(1), held: Some(3) });
+    let held = Request::Poll(Poll { session: session(1), held: Some(3), update: UpdateMode::Full });
     let reply = host.handle(Millis(2), ClientId(0), &held).reply;
     assert!(
         matches!(reply, Ok(Reply::Answer(Answer::Wait(Outlook { why: Why::Finished, .. })))),
@@ -267,6 +275,8 @@ struct Fleet {
     boards: Vec<Participant>,
     disks: Vec<Option<Pending>>,
     epochs: Vec<u32>,
+    /// What each board trains at most.
+    modes: Vec<UpdateMode>,
     chaos: Stream,
     loss: f64,
     now: u64,
@@ -292,6 +302,7 @@ impl Fleet {
             boards: (0..boards).map(board).collect(),
             disks,
             epochs,
+            modes: vec![UpdateMode::Full; boards as usize],
             chaos,
             loss,
             now: 0,
@@ -322,8 +333,8 @@ impl Fleet {
     fn restart_board(&mut self, id: usize) {
         self.epochs[id] += 1;
         let session = Session { epoch: self.epochs[id], nonce: id as u32 };
-        self.boards[id] =
-            Participant::new(Ceilings::default(), discloses, session, None, self.disks[id].clone());
+        let ceilings = Ceilings { update: self.modes[id], ..Ceilings::default() };
+        self.boards[id] = Participant::new(ceilings, discloses, session, None, self.disks[id].clone());
     }
 
     fn restart_host(&mut self) {
@@ -332,7 +343,8 @@ impl Fleet {
     }
 
     fn fit(&mut self, id: usize, task: &Task) -> Happening {
-        let out = Outgoing::from_wire(Extent::Backbone, vec![id as f32 / 64.0; 8], 5, Start::Global, vec![]);
+        let of = Coverage { extent: Extent::Backbone, mode: self.modes[id].of(&spec()) };
+        let out = Outgoing::from_wire(of, vec![id as f32 / 64.0; 8], 5, Start::Global, vec![]);
         let pending = Pending {
             round: task.round,
             sealed: seal_update(task.round, Codec::F32, &spec(), &out).unwrap(),

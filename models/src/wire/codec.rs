@@ -1,7 +1,7 @@
 //! Codecs of an update's values. Lengths follow from the specification, never from the message.
 use super::Reject;
-use crate::fed::Extent;
-use crate::params::{Entry, ModelSpec, Part, Role};
+use crate::fed::Coverage;
+use crate::params::{Entry, ModelSpec, Role};
 use serde::{Deserialize, Serialize};
 
 /// How values are written.
@@ -20,13 +20,11 @@ pub enum Codec {
 /// Smallest entry that [`Codec::Int8Row`] quantises.
 const QUANTISED_FROM: usize = 256;
 
-/// The entries of `extent`, in order.
-pub(super) fn covered(spec: &ModelSpec, extent: Extent) -> impl Iterator<Item = &Entry> {
-    spec.entries().iter().filter(move |e| match extent {
-        Extent::Model => true,
-        Extent::Backbone => e.part == Part::Backbone,
-        Extent::Head => e.part == Part::Head,
-    })
+/// The entries of the extent, in order, each with whether it is covered.
+pub(super) fn entries(spec: &ModelSpec, of: Coverage) -> impl Iterator<Item = (&Entry, bool)> {
+    let mask = of.mask(spec);
+    let all = spec.entries().iter().enumerate().filter(move |(_, e)| of.extent.has(e));
+    all.map(move |(index, entry)| (entry, mask.has(index)))
 }
 
 /// The row length under which an entry is quantised, or none if it stays `f32`.
@@ -46,23 +44,26 @@ fn entry_len(codec: Codec, entry: &Entry) -> usize {
     }
 }
 
-/// Bytes of the values of `extent`.
-pub fn encoded_len(codec: Codec, spec: &ModelSpec, extent: Extent) -> usize {
-    covered(spec, extent).map(|e| entry_len(codec, e)).sum()
+/// Bytes of the values of `of`.
+pub fn encoded_len(codec: Codec, spec: &ModelSpec, of: impl Into<Coverage>) -> usize {
+    entries(spec, of.into()).filter(|(_, covered)| *covered).map(|(e, _)| entry_len(codec, e)).sum()
 }
 
-/// Writes `values` of `extent`.
+/// Writes what is covered of `values`, which are those of the whole extent.
 ///
 /// # Panics
 /// If `values` doesn't have the extent's length: [`crate::params::Delta`] guarantees it.
-pub fn encode(codec: Codec, spec: &ModelSpec, extent: Extent, values: &[f32]) -> Vec<u8> {
-    assert_eq!(values.len(), extent.len(spec), "values of another extent");
-    let mut out = Vec::with_capacity(encoded_len(codec, spec, extent));
+pub fn encode(codec: Codec, spec: &ModelSpec, of: impl Into<Coverage>, values: &[f32]) -> Vec<u8> {
+    let of = of.into();
+    assert_eq!(values.len(), of.extent.len(spec), "values of another extent");
+    let mut out = Vec::with_capacity(encoded_len(codec, spec, of));
     let mut rest = values;
-    for entry in covered(spec, extent) {
+    for (entry, covered) in entries(spec, of) {
         let (own, after) = rest.split_at(entry.range.len());
         rest = after;
-        encode_entry(codec, entry, own, &mut out);
+        if covered {
+            encode_entry(codec, entry, own, &mut out);
+        }
     }
     out
 }
@@ -92,18 +93,28 @@ fn bf16(value: f32) -> u16 {
     ((bits + 0x7fff + even) >> 16) as u16
 }
 
-/// Reads the values of `extent` back.
+/// Reads the values of the whole extent back: what is not covered has not changed, and is zero.
 ///
 /// # Errors
 /// [`Reject::WrongLength`] before anything is allocated, [`Reject::NotFinite`].
-pub fn decode(codec: Codec, spec: &ModelSpec, extent: Extent, bytes: &[u8]) -> Result<Vec<f32>, Reject> {
-    let expected = encoded_len(codec, spec, extent);
+pub fn decode(
+    codec: Codec,
+    spec: &ModelSpec,
+    of: impl Into<Coverage>,
+    bytes: &[u8],
+) -> Result<Vec<f32>, Reject> {
+    let of = of.into();
+    let expected = encoded_len(codec, spec, of);
     if bytes.len() != expected {
         return Err(Reject::WrongLength { expected: expected as u64, got: bytes.len() as u64 });
     }
-    let mut out = Vec::with_capacity(extent.len(spec));
+    let mut out = Vec::with_capacity(of.extent.len(spec));
     let mut rest = bytes;
-    for entry in covered(spec, extent) {
+    for (entry, covered) in entries(spec, of) {
+        if !covered {
+            out.resize(out.len() + entry.range.len(), 0.0);
+            continue;
+        }
         let (own, after) = rest.split_at(entry_len(codec, entry));
         rest = after;
         decode_entry(codec, entry, own, &mut out);

@@ -2,6 +2,7 @@
 use super::{Codec, Reject, VERSION};
 use crate::fed::{Disclosure, Extent};
 use crate::id::{ClientId, Hash, RoundId};
+use crate::params::UpdateMode;
 use serde::{Deserialize, Serialize};
 
 /// A short name.
@@ -80,6 +81,8 @@ pub struct Poll {
     pub session: Session,
     /// The version of the model that the board has taken over, if any.
     pub held: Option<u32>,
+    /// The most that the board trains. The host listens to it once in a session, and picks nobody who would send nothing.
+    pub update: UpdateMode,
 }
 
 /// The answer to a poll.
@@ -123,6 +126,8 @@ pub struct Task {
     pub codec: Codec,
     /// What it takes: passes over the board's data.
     pub epochs: u32,
+    /// The most that the run wants trained; a board that can't afford it trains less.
+    pub update: UpdateMode,
     /// Shared parts needed.
     pub parts: Parts,
     /// The rest of what the method tells this board.
@@ -190,6 +195,11 @@ pub enum Why {
     },
     /// Training is over and the board has the model.
     Finished,
+    /// What the board trains is nothing that this run shares: it is never picked, and waits for the final model.
+    NothingToSend {
+        /// In this round.
+        round: RoundId,
+    },
 }
 
 /// An update or a refusal arrived.
@@ -263,6 +273,14 @@ pub enum Declined {
         asked: u32,
         /// Allowed.
         allowed: u32,
+    },
+    /// The board trains nothing that it could send.
+    #[error(
+        "the owner lets this board train {allowed} and no more, of which nothing is sent (set `[train] update`)"
+    )]
+    NothingToSend {
+        /// What it trains.
+        allowed: UpdateMode,
     },
 }
 

@@ -26,7 +26,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Version of everything on the wire.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The name that every leaf certificate of a host carries and every board asks for, whatever the address is.
 pub const HOST_NAME: &str = "aggregator.spectra.internal";

@@ -1,5 +1,6 @@
 //! The protocol's vocabulary of refusals.
 use crate::id::{Hash, RoundId};
+use crate::params::UpdateMode;
 use serde::{Deserialize, Serialize};
 
 /// Why the host refuses. Crosses the wire, is counted per device, and maps to a status in one function of the host.
@@ -124,6 +125,12 @@ pub enum Reject {
         /// When.
         retry_ms: u32,
     },
+    /// An update of a mode that the model can't be trained in, or that sends nothing of what the task shares.
+    #[error("no update of this model can be of mode {mode}; set another `[train] update`")]
+    BadCoverage {
+        /// What it said.
+        mode: UpdateMode,
+    },
 }
 
 /// What a board does about a refusal.
@@ -149,6 +156,7 @@ impl Reject {
             Self::NotYours
             | Self::NotAsked
             | Self::BadWeight { .. }
+            | Self::BadCoverage { .. }
             | Self::WrongLength { .. }
             | Self::NotFinite
             | Self::Absurd { .. } => Advice::AskAgain,

@@ -3,9 +3,9 @@
 //! The sealed part doesn't name the session, so that a board that restarts sends the very same bytes again and the
 //! host, which names updates by the hash of these bytes, knows them.
 use super::{Codec, Envelope, HEADER_CAP, Reject, Session, codec, from_bytes, to_bytes};
-use crate::fed::{Extent, Outgoing, Start};
+use crate::fed::{Coverage, Extent, Outgoing, Start};
 use crate::id::RoundId;
-use crate::params::{ModelSpec, Role};
+use crate::params::{ModelSpec, Role, UpdateMode};
 use serde::{Deserialize, Serialize};
 
 /// What an update says of itself.
@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 pub struct UpdateHeader {
     /// The round it belongs to.
     pub round: RoundId,
-    /// What it covers.
+    /// The part of the model.
     pub extent: Extent,
+    /// How the board trained: of that part, the values of what this mode trains follow, and of nothing else.
+    pub mode: UpdateMode,
     /// How it is coded.
     pub codec: Codec,
     /// Training samples behind it.
@@ -23,6 +25,13 @@ pub struct UpdateHeader {
     pub start: Start,
     /// Whether the final layer's weights follow the values, as `f32`.
     pub prototype: bool,
+}
+
+impl UpdateHeader {
+    /// What the values cover.
+    pub fn coverage(&self) -> Coverage {
+        Coverage { extent: self.extent, mode: self.mode }
+    }
 }
 
 /// Most samples an update may claim.
@@ -37,15 +46,17 @@ const STATISTIC_CAP: f32 = 1e6;
 /// Bytes of an update: `u32` length of the header, the header in its envelope, the values, the prototype.
 ///
 /// # Errors
-/// [`Reject::TooLarge`] if the header doesn't fit, which its type excludes.
+/// [`Reject::TooLarge`] if the header doesn't fit, which its type excludes; [`Reject::BadCoverage`] of a mode that sends nothing.
 pub fn seal_update(round: RoundId, how: Codec, spec: &ModelSpec, out: &Outgoing) -> Result<Vec<u8>, Reject> {
     let prototype = !out.prototype().is_empty();
-    let (extent, samples, start) = (out.extent(), out.samples(), out.start());
-    let header =
-        to_bytes(&Envelope::new(UpdateHeader { round, extent, codec: how, samples, start, prototype }))?;
+    let (of, samples, start) = (out.coverage(), out.samples(), out.start());
+    possible(of, spec)?;
+    let Coverage { extent, mode } = of;
+    let header = UpdateHeader { round, extent, mode, codec: how, samples, start, prototype };
+    let header = to_bytes(&Envelope::new(header))?;
     let mut bytes = (header.len() as u32).to_le_bytes().to_vec();
     bytes.extend_from_slice(&header);
-    bytes.extend(codec::encode(how, spec, extent, out.values()));
+    bytes.extend(codec::encode(how, spec, of, out.values()));
     bytes.extend(super::part_bytes(out.prototype()));
     Ok(bytes)
 }
@@ -92,7 +103,7 @@ pub fn split_update(bytes: &[u8]) -> Result<(UpdateHeader, &[u8]), Reject> {
 /// Reads an update whole, checked against the specification.
 ///
 /// # Errors
-/// Any [`Reject`] of a payload: length, weight, finiteness.
+/// Any [`Reject`] of a payload: coverage, length, weight, finiteness.
 pub fn open_update(bytes: &[u8], spec: &ModelSpec) -> Result<(UpdateHeader, Outgoing), Reject> {
     let (header, payload) = split_update(bytes)?;
     if header.samples == 0 || header.samples > SAMPLES_CAP {
@@ -101,25 +112,35 @@ pub fn open_update(bytes: &[u8], spec: &ModelSpec) -> Result<(UpdateHeader, Outg
     if header.extent == Extent::Head {
         return Err(Reject::NotAsked);
     }
+    let of = header.coverage();
+    possible(of, spec)?;
     let head_bytes = if header.prototype { 4 * spec.head_weight().map_or(0, |e| e.range.len()) } else { 0 };
-    let expected = codec::encoded_len(header.codec, spec, header.extent) + head_bytes;
+    let expected = codec::encoded_len(header.codec, spec, of) + head_bytes;
     if payload.len() != expected {
         return Err(Reject::WrongLength { expected: expected as u64, got: payload.len() as u64 });
     }
     let (values, prototype) = payload.split_at(expected - head_bytes);
-    let values = codec::decode(header.codec, spec, header.extent, values)?;
-    believable(&values, spec, header.extent)?;
+    let values = codec::decode(header.codec, spec, of, values)?;
+    believable(&values, spec, of)?;
     let prototype = super::part_values(prototype)?;
-    Ok((header, Outgoing::from_wire(header.extent, values, header.samples, header.start, prototype)))
+    Ok((header, Outgoing::from_wire(of, values, header.samples, header.start, prototype)))
+}
+
+/// Refuses a mode that the model can't have been trained in, or that sends nothing of this extent.
+fn possible(of: Coverage, spec: &ModelSpec) -> Result<(), Reject> {
+    if of.is_possible(spec) { Ok(()) } else { Err(Reject::BadCoverage { mode: of.mode }) }
 }
 
 /// Refuses a change that no training makes, before it can spoil the sum that everybody shares. It is no defence against a board that
 /// poisons with measure.
-fn believable(values: &[f32], spec: &ModelSpec, extent: Extent) -> Result<(), Reject> {
+fn believable(values: &[f32], spec: &ModelSpec, of: Coverage) -> Result<(), Reject> {
     let (mut rest, mut worst, mut squares, mut trained) = (values, 0.0_f32, 0.0_f64, 0_usize);
-    for entry in codec::covered(spec, extent) {
+    for (entry, covered) in codec::entries(spec, of) {
         let (own, after) = rest.split_at(entry.range.len());
         rest = after;
+        if !covered {
+            continue;
+        }
         let cap = match entry.role {
             Role::Trainable => CHANGE_CAP,
             Role::Statistic => STATISTIC_CAP,

@@ -229,7 +229,7 @@ fn upload(reach: Reach, end: &Params, start: &Params, samples: u32, began: Start
         prototype: Vec<f32>,
     ) -> Either {
         let delta = S::of(end).minus(&S::of(start));
-        S::wrap(Update { delta, samples, start: began, prototype })
+        S::wrap(Update { start: began, prototype, ..Update::new(delta, samples) })
     }
     let prototype = if task.prototype { final_layer(end) } else { Vec::new() };
     match reach {

@@ -17,7 +17,7 @@ use crate::fed::{
 };
 use crate::id::{AUXILIARY, ClientId, RoundId};
 use crate::nn::Trainer;
-use crate::params::{Head, HeadScope, ModelSpec, Params, Scope, Values, Whole};
+use crate::params::{Entry, Head, HeadScope, ModelSpec, Params, Scope, Values, Whole};
 use crate::stats::Normaliser;
 use crate::tensor::rng::{Key, Purpose};
 use serde::{Deserialize, Serialize};
@@ -219,7 +219,8 @@ impl<S: Shared> State<S> {
     }
 
     /// Remembers what every reply says about its client (science §5 step 5), measured against the global part of the round's
-    /// start: against its own start, a client in a cluster would no longer show its cluster.
+    /// start: against its own start, a client in a cluster would no longer show its cluster. An update that doesn't cover the layer says
+    /// nothing of this: the client keeps its last prototype, and one that never had any counts in equal shares to every cluster.
     fn note_prototypes(
         &self,
         hyper: &Hyper,
@@ -228,11 +229,11 @@ impl<S: Shared> State<S> {
         replies: &mut dyn Replies<Either>,
         own: Option<&NodeResult<S>>,
     ) -> Result<(), FedError> {
-        let at = prototype_range::<S>(hyper.prototype(), self.prism.global.spec());
+        let layer = prototype_layer(hyper.prototype(), self.prism.global.spec());
         let card = self.prism.global.spec().card();
         for id in replies.ids().to_vec() {
             replies.visit(id, &mut |reply| {
-                if let Some(h) = S::update(reply).and_then(|up| self.prototype(hyper, id, up, at.clone())) {
+                if let Some(h) = S::update(reply).and_then(|up| self.prototype(hyper, id, up, layer)) {
                     prism.assignments.note(id, remembered(h, card, site.seed));
                 }
             })?;
@@ -240,18 +241,28 @@ impl<S: Shared> State<S> {
         if let Some(own) = own {
             let h = match hyper.prototype() {
                 Prototype::Weights => Some(final_layer(&own.end)),
-                _ => self.prototype(hyper, AUXILIARY, &own.update, at),
+                _ => self.prototype(hyper, AUXILIARY, &own.update, layer),
             };
             h.into_iter().for_each(|h| prism.assignments.note(AUXILIARY, remembered(h, card, site.seed)));
         }
         Ok(())
     }
 
-    /// h_i = end_i − θ_G on the layer at `at`, read off the delta and the bit that says where it started.
-    fn prototype(&self, hyper: &Hyper, id: ClientId, up: &Update<S>, at: Range<usize>) -> Option<Vec<f32>> {
+    /// h_i = end_i − θ_G on `layer`, read off the delta and the bit that says where it started; nothing where the update doesn't cover it.
+    fn prototype(
+        &self,
+        hyper: &Hyper,
+        id: ClientId,
+        up: &Update<S>,
+        layer: Option<&Entry>,
+    ) -> Option<Vec<f32>> {
+        if layer.is_some_and(|e| !up.covers(&e.name)) {
+            return None;
+        }
         if hyper.prototype() == Prototype::Weights {
             return (!up.prototype.is_empty()).then(|| up.prototype.clone());
         }
+        let at = layer.map_or(0..0, |e| place::<S>(e, up.delta.spec()));
         let mut h = up.delta.values()[at.clone()].to_vec();
         if up.start == Start::Mix {
             let start = self.prism.start_of(id, hyper.width());
@@ -310,14 +321,18 @@ impl<S: Shared> State<S> {
     }
 }
 
-/// The layer that a prototype is read from, in the scope's own values.
-fn prototype_range<S: Scope>(kind: Prototype, spec: &ModelSpec) -> Range<usize> {
-    let layer = match kind {
+/// The layer that a prototype is read from.
+fn prototype_layer(kind: Prototype, spec: &ModelSpec) -> Option<&Entry> {
+    match kind {
         Prototype::Projection => spec.projection(),
         Prototype::Head | Prototype::Weights => spec.head_weight(),
-    };
+    }
+}
+
+/// Where a layer is in the scope's own values.
+fn place<S: Scope>(layer: &Entry, spec: &ModelSpec) -> Range<usize> {
     let offset = S::range(spec).start;
-    layer.map_or(0..0, |e| e.range.start.saturating_sub(offset)..e.range.end.saturating_sub(offset))
+    layer.range.start.saturating_sub(offset)..layer.range.end.saturating_sub(offset)
 }
 
 /// What an update may carry beside its values.

@@ -133,9 +133,11 @@ impl Method for FedPrism {
         _: &mut dyn Host,
     ) -> Result<Server, FedError> {
         let mut prism = server.prism.folded(replies, |up| Some(up), None)?;
+        let spec = server.prism.global.spec();
+        let trained = |up: &Update<Whole>| spec.head_weight().is_some_and(|layer| up.covers(&layer.name));
         for id in replies.ids().to_vec() {
             replies.visit(id, &mut |up| {
-                if !up.prototype.is_empty() {
+                if !up.prototype.is_empty() && trained(up) {
                     prism.assignments.note(id, up.prototype.clone());
                 }
             })?;

@@ -3,8 +3,8 @@ use super::toy::{self, Engine, Set, Toy};
 use crate::fed::erased::{AnyMethod, method};
 use crate::fed::{Down, FedError, Host, Method, Outgoing, Plan, Predictor, Replies, Routed, Site};
 use crate::id::{AUXILIARY, ClientId, RoundId};
-use crate::nn::Trainer;
-use crate::params::{ModelSpec, Params};
+use crate::nn::{Limited, Trainer};
+use crate::params::{ModelSpec, Params, UpdateMode};
 use crate::tensor::TensorView;
 use crate::tensor::rng::{Key, Purpose};
 use std::collections::BTreeMap;
@@ -83,6 +83,8 @@ pub(crate) struct Fleet {
     pub(crate) hyper: Vec<u8>,
     pub(crate) spec: Arc<ModelSpec>,
     pub(crate) boards: Vec<Toy>,
+    /// What each board trains at most.
+    pub(crate) modes: Vec<UpdateMode>,
     pub(crate) clients: Vec<Vec<u8>>,
     pub(crate) state: Vec<u8>,
     /// Everything that left a board: round, who, what.
@@ -104,10 +106,14 @@ impl Fleet {
 
     /// The same with default hyper-parameters, by name.
     pub(crate) fn named(name: &str) -> Self {
-        let (method, spec) = (method(name).unwrap(), toy::spec(&[INPUTS, 8, CLASSES], 0));
-        let hyper = method.default_hyper().unwrap();
-        let init = toy::init(&spec, SEED);
-        Self::with(method, hyper, &spec, boards(&spec), Some(auxiliary(&spec)), init)
+        Self::named_on(name, &toy::spec(&[INPUTS, 8, CLASSES], 0))
+    }
+
+    /// The same on another network.
+    pub(crate) fn named_on(name: &str, spec: &Arc<ModelSpec>) -> Self {
+        let method = method(name).unwrap();
+        let (hyper, init) = (method.default_hyper().unwrap(), toy::init(spec, SEED));
+        Self::with(method, hyper, spec, boards(spec), Some(auxiliary(spec)), init)
     }
 
     pub(crate) fn on<M: Method>(
@@ -133,7 +139,13 @@ impl Fleet {
         let state = method.open(&hyper, init, site(0, AUXILIARY), &mut host).unwrap();
         let clients = boards.iter().map(|_| method.enroll(&hyper, spec).unwrap()).collect();
         let (sent, lost, spec) = (Vec::new(), Vec::new(), spec.clone());
-        Self { method, hyper, spec, boards, clients, state, sent, backwards: false, lost, host, round: 0 }
+        let (modes, backwards, round) = (vec![UpdateMode::Full; boards.len()], false, 0);
+        Self { method, hyper, spec, boards, modes, clients, state, sent, backwards, lost, host, round }
+    }
+
+    /// Board `i` under its ceiling.
+    fn board(&self, i: usize) -> Limited<Toy> {
+        Limited::new(self.boards[i].clone(), self.modes[i])
     }
 
     fn down(&self, plan: Plan<Vec<u8>>) -> Down<Vec<u8>> {
@@ -149,7 +161,7 @@ impl Fleet {
             let id = self.boards[i].id;
             let down = self.down(self.method.configure(&self.hyper, &self.state, id).unwrap());
             let (at, client) = (site(self.round, id), &self.clients[i]);
-            let fitted = self.method.fit(&self.hyper, client, down, at, &mut self.boards[i]).unwrap();
+            let fitted = self.method.fit(&self.hyper, client, down, at, &mut self.board(i)).unwrap();
             self.clients[i] = fitted.client;
             self.sent.push((self.round, id, fitted.up.clone()));
             if !self.lost.contains(&id) {
@@ -198,9 +210,9 @@ impl Fleet {
     pub(crate) fn joined(&mut self, i: usize) -> Vec<u8> {
         let (id, at) = (self.boards[i].id, site(8, self.boards[i].id));
         let down = self.down(self.method.offer(&self.hyper, &self.state, id).unwrap());
-        let adopted =
-            self.method.adopt(&self.hyper, &self.clients[i], down, at, &mut self.boards[i]).unwrap();
-        self.method.adapt(&self.hyper, &adopted, at, &mut self.boards[i]).unwrap()
+        let mut board = self.board(i);
+        let adopted = self.method.adopt(&self.hyper, &self.clients[i], down, at, &mut board).unwrap();
+        self.method.adapt(&self.hyper, &adopted, at, &mut board).unwrap()
     }
 
     pub(crate) fn predictor(&self, i: usize) -> Predictor {

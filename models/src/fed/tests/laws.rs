@@ -84,7 +84,7 @@ fn what_leaves_a_board_is_what_the_method_says() {
         let (extent, prototype) = fleet.method.uplink(&fleet.hyper, &fleet.spec).unwrap();
         let discloses = fleet.method.discloses(&fleet.hyper).unwrap();
         for (_, id, up) in &fleet.sent {
-            assert_eq!(up.extent(), extent, "{name}");
+            assert_eq!(up.coverage(), extent.into(), "{name}");
             assert_eq!(up.values().len(), extent.len(&fleet.spec), "{name}");
             assert!(up.prototype().is_empty() || up.prototype().len() == prototype, "{name}");
             let own = fleet.boards[id.0 as usize].counts.total();

@@ -2,6 +2,7 @@ mod cpct;
 mod fleet;
 mod golden;
 mod laws;
+mod modes;
 mod prisms;
 mod reductions;
 mod routes;

@@ -3,6 +3,7 @@ mod golden;
 mod gradients;
 mod heads;
 mod memory;
+mod modes;
 mod threads;
 
 use super::data::Source;

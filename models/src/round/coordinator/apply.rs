@@ -14,7 +14,8 @@ impl Coordinator {
             }
             Event::Revoked { client } => self.revoked(*client),
             Event::Session { client, session } => {
-                self.boards.entry(*client).or_default().session = Some(*session);
+                let board = self.boards.entry(*client).or_default();
+                (board.session, board.heard) = (Some(*session), false);
             }
             Event::Ready { published } => self.publish(published, Phase::Gathering { not_before: Millis(0) }),
             Event::Opened { round, attempt, cohort, deadline } => {
@@ -31,6 +32,11 @@ impl Coordinator {
             Event::Folded { round, published } => self.folded(*round, published),
             Event::Failed { again, why, .. } => self.failed(*again, why),
             Event::Finished { published } => self.publish(published, Phase::Finished),
+            Event::Mode { client, update } => {
+                let silent = !self.asked(*update).is_possible(&self.charter.spec);
+                let board = self.boards.entry(*client).or_default();
+                (board.update, board.silent) = (*update, silent);
+            }
         }
     }
 

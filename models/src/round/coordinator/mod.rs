@@ -10,7 +10,9 @@ pub use terms::{Briefing, Charter, Completion, Effect, Handled, Reply, Request, 
 use super::event::{Abandoned, Event, Published};
 use super::phase::{Collecting, Outcome, Phase};
 use super::{Millis, Policy};
+use crate::fed::Coverage;
 use crate::id::{ClientId, Hash, RoundId};
+use crate::params::UpdateMode;
 use crate::tensor::rng::{Key, Purpose};
 use crate::wire::{Reject, Session};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +28,12 @@ struct Board {
     revoked: bool,
     last: Option<(RoundId, Hash)>,
     starts: Starts,
+    /// The most that it trains.
+    update: UpdateMode,
+    /// It trains nothing that is shared.
+    silent: bool,
+    /// It has said so in its present session.
+    heard: bool,
 }
 
 /// New sessions of a board since the begin of an hour, so that none can fill the ledger with them.
@@ -127,7 +135,8 @@ impl Coordinator {
             phase: self.phase.clone(),
             round,
             boards,
-            live: self.live(now).len(),
+            live: self.live(now).count(),
+            sending: self.sending(now).len(),
             failures,
             published: self.published.clone(),
         }
@@ -162,6 +171,7 @@ impl Coordinator {
         };
         let reply = self.greet(now, from, session, &mut events).and_then(|()| match request {
             Request::Poll(poll) => {
+                self.listen(from, poll.update, &mut events);
                 self.advance(now, &mut events);
                 self.answer(now, from, poll).map(Reply::Answer)
             }
@@ -254,10 +264,21 @@ impl Coordinator {
         self.named(&plan.0).iter().any(|part| part.hash == blob)
     }
 
-    fn live(&self, now: Millis) -> Vec<ClientId> {
+    fn live(&self, now: Millis) -> impl Iterator<Item = (ClientId, &Board)> {
         let lease = self.policy.lease_ms;
-        let is_live = |b: &Board| !b.revoked && b.seen.is_some_and(|seen| seen.until(now) <= lease);
-        self.boards.iter().filter(|(_, b)| is_live(b)).map(|(id, _)| *id).collect()
+        let is_live = move |b: &Board| !b.revoked && b.seen.is_some_and(|seen| seen.until(now) <= lease);
+        self.boards.iter().filter(move |(_, b)| is_live(b)).map(|(id, b)| (*id, b))
+    }
+
+    /// Who may be picked: a live board that has something to send.
+    fn sending(&self, now: Millis) -> Vec<ClientId> {
+        self.live(now).filter(|(_, b)| !b.silent).map(|(id, _)| id).collect()
+    }
+
+    /// What a board that trains at most this would be asked for.
+    fn asked(&self, own: UpdateMode) -> Coverage {
+        let mode = own.at_most(self.policy.update, &self.charter.spec);
+        Coverage { extent: self.charter.extent, mode }
     }
 
     /// Opens and closes rounds as far as time and replies allow.
@@ -280,12 +301,12 @@ impl Coordinator {
     }
 
     fn open(&mut self, now: Millis, events: &mut Vec<Event>) {
-        let live = self.live(now);
-        if live.len() < self.policy.min_boards as usize {
+        let sending = self.sending(now);
+        if sending.len() < self.policy.min_boards as usize {
             return;
         }
         let (round, attempt) = (self.round, self.attempt);
-        let cohort = draw_cohort(&self.policy, round, attempt, &live);
+        let cohort = draw_cohort(&self.policy, round, attempt, &sending);
         self.emit(
             events,
             Event::Opened { round, attempt, cohort, deadline: now.after(self.policy.round_ms) },
@@ -304,7 +325,7 @@ impl Coordinator {
     }
 }
 
-/// Who takes part: ⌈ρ·N⌉ of the live boards, without replacement, keyed by seed, round and attempt; sorted.
+/// Who takes part: ⌈ρ·N⌉ of the live boards that have something to send, without replacement, keyed by seed, round and attempt; sorted.
 pub fn draw_cohort(policy: &Policy, round: RoundId, attempt: u32, live: &[ClientId]) -> Vec<ClientId> {
     let key = Key::new(policy.seed, Purpose::Cohort).of(round, ClientId(0)).step(u64::from(attempt));
     let order = key.stream().permutation(live.len());

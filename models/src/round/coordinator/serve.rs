@@ -1,6 +1,7 @@
 //! What boards are told.
 use super::Coordinator;
 use crate::id::{ClientId, Hash, RoundId};
+use crate::params::UpdateMode;
 use crate::round::Millis;
 use crate::round::event::Event;
 use crate::round::phase::{Collecting, Outcome, Phase};
@@ -36,25 +37,37 @@ impl Coordinator {
         Ok(())
     }
 
+    /// Takes note of how much a board trains: of its first word in a session, so that none can fill the ledger by changing its mind.
+    pub(super) fn listen(&mut self, client: ClientId, update: UpdateMode, events: &mut Vec<Event>) {
+        let Some(board) = self.boards.get_mut(&client).filter(|b| !b.heard) else { return };
+        board.heard = true;
+        if board.update != update {
+            self.emit(events, Event::Mode { client, update });
+        }
+    }
+
     pub(super) fn answer(&self, now: Millis, from: ClientId, poll: &Poll) -> Result<Answer, Reject> {
         let round = self.round;
+        let silent = self.boards.get(&from).is_some_and(|b| b.silent);
         let why = match &self.phase {
             Phase::Collecting(open) => match open.cohort.get(&from) {
                 Some(Outcome::Awaited) => return self.task(now, from, open).map(Answer::Task),
                 Some(_) => Why::Collecting { round },
+                None if silent => Why::NothingToSend { round },
                 None => Why::NotSelected { round },
             },
-            Phase::Preparing => Why::Aggregating { round },
-            Phase::Aggregating(_) | Phase::Finishing => Why::Aggregating { round },
-            Phase::Gathering { not_before } if now < *not_before => Why::Aggregating { round },
-            Phase::Gathering { .. } => {
-                Why::TooFewBoards { have: self.live(now).len() as u32, need: self.policy.min_boards }
-            }
             Phase::Stalled => Why::Stalled { round },
             Phase::Finished if poll.held != Some(self.round.0) => {
                 return self.offer(from).map(Answer::Adopt);
             }
             Phase::Finished => Why::Finished,
+            _ if silent => Why::NothingToSend { round },
+            Phase::Preparing => Why::Aggregating { round },
+            Phase::Aggregating(_) | Phase::Finishing => Why::Aggregating { round },
+            Phase::Gathering { not_before } if now < *not_before => Why::Aggregating { round },
+            Phase::Gathering { .. } => {
+                Why::TooFewBoards { have: self.sending(now).len() as u32, need: self.policy.min_boards }
+            }
         };
         Ok(Answer::Wait(Outlook { retry_ms: self.policy.poll_ms, why }))
     }
@@ -65,12 +78,13 @@ impl Coordinator {
             round: self.round,
             attempt: open.attempt,
             remaining_ms: now.until(open.deadline),
-            spec: self.charter.spec,
+            spec: self.charter.spec.hash(),
             seed: self.policy.seed,
             method: self.charter.method.clone(),
             hyper: self.charter.hyper.clone(),
             codec: self.policy.codec,
             epochs: self.charter.epochs,
+            update: self.policy.update,
             parts: self.named(&parts).into_iter().collect(),
             body: Bytes::from_slice(&body).map_err(|_| Reject::Internal)?,
         })
@@ -81,7 +95,7 @@ impl Coordinator {
         Ok(Adopt {
             // The rounds really trained, whatever the policy says by now.
             version: self.round.0,
-            spec: self.charter.spec,
+            spec: self.charter.spec.hash(),
             seed: self.policy.seed,
             method: self.charter.method.clone(),
             hyper: self.charter.hyper.clone(),

@@ -1,5 +1,7 @@
 //! The words in which the coordinator and its shell speak.
+use crate::fed::Extent;
 use crate::id::{ClientId, Hash, RoundId};
+use crate::params::ModelSpec;
 use crate::round::Event;
 use crate::round::event::Published;
 use crate::round::phase::Phase;
@@ -13,8 +15,10 @@ pub struct Charter {
     pub method: Name,
     /// Its hyper-parameters, encoded.
     pub hyper: Bytes<2048>,
-    /// Identity of the model's specification.
-    pub spec: Hash,
+    /// The model's specification.
+    pub spec: Arc<ModelSpec>,
+    /// The part of it that updates are of.
+    pub extent: Extent,
     /// Passes over a board's data in one task.
     pub epochs: u32,
 }
@@ -113,6 +117,8 @@ pub struct Status {
     pub boards: usize,
     /// Of these, heard of within the lease.
     pub live: usize,
+    /// Of these, such as have something to send: they may be picked.
+    pub sending: usize,
     /// Failures in a row.
     pub failures: u32,
     /// The published state.
