@@ -76,6 +76,14 @@ pub enum LocalDataError {
         /// Which directory.
         path: PathBuf,
     },
+    /// Nothing that can be answered is there.
+    #[error(
+        "{path} holds nothing to answer: expected PNG or JPEG pictures, IDX images (`…images-idx3-ubyte[.gz]`), or folders of them"
+    )]
+    NothingToAnswer {
+        /// Where.
+        path: PathBuf,
+    },
     /// Pictures lie beside each other with no class.
     #[error("{path} holds pictures but no sub-folders: put them into one sub-folder per class ({labels})")]
     NoClasses {

@@ -26,7 +26,7 @@ pub fn queries(paths: &[PathBuf], target: Target<'_>) -> Result<Queries, LocalDa
     match (all.names.is_empty(), all.unusable.is_empty()) {
         (true, false) => Err(all.unusable.swap_remove(0)),
         (true, true) => {
-            Err(LocalDataError::NothingThere { path: paths.first().cloned().unwrap_or_default() })
+            Err(LocalDataError::NothingToAnswer { path: paths.first().cloned().unwrap_or_default() })
         }
         _ => Ok(all),
     }
