@@ -1,7 +1,19 @@
 //! A network of the user's own, exported by PyTorch: the host takes its file, boards get it over the wire, and all train it.
-use workspace_tests::fleet::{Fleet, Setup};
+use std::fs;
+use workspace_tests::fleet::{Fleet, LABELS, Setup};
 use workspace_tests::process::Process;
+use workspace_tests::readme::{block, shell};
 use workspace_tests::root;
+
+#[test]
+fn the_readme_brings_a_network_along() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::copy(root().join("tests/golden/imported/own.onnx"), at("net.onnx")).unwrap();
+    fs::write(at("labels.txt"), LABELS.join("\n")).unwrap();
+    shell("the README's own network", dir.path(), &block("own")).succeed();
+    assert!(at("own/network.onnx").is_file());
+}
 
 #[test]
 fn a_host_and_two_boards_federate_a_network_that_was_brought_along() {
@@ -14,8 +26,8 @@ fn a_host_and_two_boards_federate_a_network_that_was_brought_along() {
     for board in running {
         board.succeed();
     }
-    let travelled = boards.each_ref().map(|board| std::fs::read(board.dir.join("network.onnx")).unwrap());
-    let kept = std::fs::read(fleet.at("host/network.onnx")).unwrap();
+    let travelled = boards.each_ref().map(|board| fs::read(board.dir.join("network.onnx")).unwrap());
+    let kept = fs::read(fleet.at("host/network.onnx")).unwrap();
     assert!(travelled.iter().all(|bytes| *bytes == kept), "boards have the host's file");
     for board in &boards {
         let status = fleet.board_says(board, &["status"]);

@@ -108,7 +108,9 @@ fn boards_of_different_modes_run_together_and_a_head_board_only_takes_the_model_
             (id, Box::new(Limited::new(trainer, mode.parse().unwrap())) as AnyTrainer)
         };
         crew.trained = crew.trained.into_iter().zip(modes).map(limited).collect();
-        let policy = Policy { min_boards: 2, participation: 1.0, ..bench.policy.clone() };
+        // A round opens with all that have something to send: which are there first doesn't count.
+        let min_boards = modes.iter().filter(|mode| **mode != "head").count() as u32;
+        let policy = Policy { min_boards, participation: 1.0, ..bench.policy.clone() };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| run(&recipe, policy, bench.init.clone(), crew, &|| ())).unwrap()
     };
