@@ -4,7 +4,7 @@ use models::infer::{Outputs, Runtime, RuntimeError, Session};
 use models::nn::Graph;
 use models::params::ModelSpec;
 use models::tensor::TensorView;
-use onnx::{ExportError, Extractor, FrozenError, Role, export};
+use onnx::{ExportError, Extractor, FeatureSession, FrozenError, Role, export};
 use std::sync::Arc;
 
 /// Why a board can't answer.
@@ -62,6 +62,8 @@ impl Graphs {
 
 /// Two loaded graphs and the router.
 pub struct Answerer {
+    /// What both graphs read, where that are features.
+    front: Option<FeatureSession>,
     specialist: Box<dyn Session>,
     generalist: Option<Box<dyn Session>>,
     router: Router,
@@ -87,6 +89,7 @@ impl Answerer {
     ) -> Result<Self, AnswerError> {
         let generalist = graphs.generalist.as_ref().map(|g| engine.prepare(g)).transpose()?;
         Ok(Self {
+            front: None,
             specialist: engine.prepare(&graphs.specialist)?,
             generalist,
             router,
@@ -94,17 +97,27 @@ impl Answerer {
         })
     }
 
+    /// The same with graphs that read features: these are taken out of the inputs once, for both.
+    #[must_use]
+    pub fn behind(self, front: FeatureSession) -> Self {
+        Self { front: Some(front), ..self }
+    }
+
     /// Answers a batch of inputs in [0, 1], one after the other.
     ///
     /// # Errors
-    /// [`AnswerError::Engine`].
+    /// [`AnswerError::Engine`], [`AnswerError::Frozen`].
     pub fn answer(&mut self, values: &[f32]) -> Result<Vec<Routed>, AnswerError> {
         let card = self.spec.card();
         let [c, h, w] = card.input;
         let mut standardised = values.to_vec();
         standardised.chunks_exact_mut(c * h * w).for_each(|sample| card.preprocessing.apply(sample));
-        let extents = [values.len() / (c * h * w), c, h, w];
-        let input = TensorView::new(&extents, &standardised);
+        let samples = values.len() / (c * h * w);
+        let (extents, read) = match &mut self.front {
+            None => ([samples, c, h, w], standardised),
+            Some(front) => ([samples, self.spec.features(), 1, 1], front.run(&standardised)?),
+        };
+        let input = TensorView::new(&extents, &read);
         let own = self.specialist.run(input)?;
         let shared = self.generalist.as_mut().map(|g| g.run(input)).transpose()?;
         Ok((0..extents[0]).map(|i| self.route(i, &own, shared.as_ref())).collect())

@@ -13,7 +13,7 @@ use ::models::infer::Runtime;
 use ::models::params::ModelSpec;
 use anyhow::bail;
 use onnx::Built;
-use onnx::runtime::{Engine, Options};
+use onnx::runtime::{Engine, Native, Options};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -33,8 +33,12 @@ pub(super) fn infer(args: &Infer) -> anyhow::Result<()> {
     let (spec, extractor) = (&network.spec, network.extractor.as_ref());
     let predictor = personal(&record, &config, &network)?.predictor(spec)?;
     let engine = frozen::engine(&config, extractor)?;
-    let graphs = Graphs::of(&predictor, &network.graph)?.on(extractor.map(AsRef::as_ref))?;
-    let mut answerer = Answerer::new(&graphs, predictor.router().clone(), spec, engine.as_ref())?;
+    let graphs = Graphs::of(&predictor, &network.graph)?;
+    let load = |engine: &dyn Runtime| Answerer::new(&graphs, predictor.router().clone(), spec, engine);
+    let mut answerer = match extractor {
+        None => load(engine.as_ref())?,
+        Some(kept) => load(&Native::new(board::threads(config.threads)))?.behind(kept.open(engine.as_ref())?),
+    };
     let asked = queries(&args.inputs, Target::of(spec.card(), config.resize))?;
     for error in &asked.unusable {
         say(&format!("warning: left out: {error}"));

@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod config;
 mod data;
+mod frozen;
 mod help;
 mod host;
 mod store;

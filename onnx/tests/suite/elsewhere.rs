@@ -1,7 +1,6 @@
 //! Exports are used by others: ONNX's own checker accepts them, and Python's ONNX Runtime says what the native engine says.
 
 use crate::common::{card, ensemble, options};
-use models::fed::Ensemble;
 use models::nn::arch;
 use models::tensor::{Shape, Tensor};
 use onnx::runtime::Engine;
@@ -79,6 +78,7 @@ fn exports_pass_the_checker_and_run_in_python() {
     }
 }
 
+#[cfg(feature = "tract")]
 #[test]
 fn a_kept_part_with_a_head_on_it_passes_the_checker_and_runs_in_python() {
     let Some((python, script)) = checker() else {
@@ -88,7 +88,7 @@ fn a_kept_part_with_a_head_on_it_passes_the_checker_and_runs_in_python() {
     let dir = tempfile::tempdir().unwrap();
     for case in ["vit.script.17", "vit.dynamo.23", "next.plain.20"] {
         let (_, built) = crate::frozen::built(case);
-        let ensemble = Ensemble::single(built.start.as_ref().unwrap(), &[]);
+        let ensemble = models::fed::Ensemble::single(built.start.as_ref().unwrap(), &[]);
         let exported = export(&ensemble, &built.graph, Role::Specialist).unwrap();
         let file = dir.path().join(format!("{case}.onnx"));
         std::fs::write(&file, built.extractor.unwrap().under(&exported).unwrap()).unwrap();

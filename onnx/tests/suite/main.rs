@@ -6,8 +6,10 @@ mod elsewhere;
 mod engines;
 mod exports;
 mod fnv;
+#[cfg(feature = "tract")]
 mod frozen;
 mod hostile;
 mod interchange;
 mod own;
+#[cfg(feature = "tract")]
 mod unkept;

@@ -1,7 +1,7 @@
 //! The same bits on any number of threads, and for any cut into runs.
 use super::*;
 use crate::id::{ClientId, RoundId};
-use crate::params::{Mask, Params};
+use crate::params::{Mask, ModelCard, Params, Preprocessing};
 use std::sync::Arc;
 
 fn pool(threads: usize) -> Arc<rayon::ThreadPool> {
@@ -144,10 +144,13 @@ fn divergence_and_wrong_shapes_have_names() {
 }
 
 #[test]
-fn bytes_and_floats_are_the_same_samples() {
-    let (graph, spec) = arch::build(&card("cc28", [1, 8, 8], 4, 0)).unwrap();
+fn bytes_and_floats_are_the_same_samples_and_what_is_ready_is_not_standardised() {
+    let preprocessing = Preprocessing { mean: vec![0.4], std: vec![0.3] };
+    let card = ModelCard { preprocessing, ..card("cc28", [1, 8, 8], 4, 0) };
+    let (graph, spec) = arch::build(&card).unwrap();
     let bytes: Vec<u8> = (0..64 * 20).map(|i| (i * 37 % 256) as u8).collect();
-    let floats = bytes.iter().map(|&b| f32::from(b) / 255.0).collect();
+    let floats: Vec<f32> = bytes.iter().map(|&b| f32::from(b) / 255.0).collect();
+    let ready = floats.iter().map(|x| (x - 0.4) / 0.3).collect();
     let labels: Vec<u16> = (0..20).map(|i| i % 4).collect();
     let trained = |inputs| {
         let data = Dataset::new(inputs, labels.clone(), 64, 4).unwrap();
@@ -156,5 +159,7 @@ fn bytes_and_floats_are_the_same_samples() {
         assert_eq!((trainer.samples(Split::Train), trainer.samples(Split::Validation)), (18, 2));
         train(&mut trainer, 16).params
     };
-    assert_eq!(trained(Inputs::Bytes(bytes)), trained(Inputs::Floats(floats)));
+    let from_floats = trained(Inputs::Floats(floats));
+    assert_eq!(trained(Inputs::Bytes(bytes)), from_floats);
+    assert_eq!(trained(Inputs::Ready(ready)), from_floats);
 }
