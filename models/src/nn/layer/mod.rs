@@ -12,6 +12,7 @@ mod curve;
 mod dropout;
 mod flatten;
 mod group_norm;
+mod lane;
 mod linear;
 mod log;
 mod max_pool;
@@ -19,6 +20,7 @@ mod mul;
 mod pad;
 mod plane;
 mod relu;
+mod rows;
 mod scale;
 mod softmax;
 mod source;
@@ -32,6 +34,7 @@ pub(super) use curve::Map;
 pub(super) use dropout::Dropout;
 pub(super) use flatten::Flatten;
 pub(super) use group_norm::GroupNorm;
+pub(super) use lane::{Lane, Own, OwnLen};
 pub(super) use linear::{Linear, Piece};
 pub(super) use log::Log;
 pub(super) use max_pool::MaxPool;
@@ -42,6 +45,8 @@ pub(super) use relu::Relu;
 pub(super) use scale::Scale;
 pub(super) use softmax::Softmax;
 pub(super) use source::{Conditioning, Input};
+
+use rows::{map_grads, map_rows, map_rows_back};
 
 use super::data::Source;
 use super::graph::{Dims, Op};
@@ -94,63 +99,6 @@ pub(super) enum After {
     Relu,
     /// ReLU, then 2×2 max pooling.
     ReluPool,
-}
-
-/// One lane's buffers. A lane is a fixed share of a batch's samples, whatever the number of threads.
-#[derive(Debug, Default)]
-pub(super) struct Lane {
-    /// Activations by node; empty while they are not alive.
-    pub values: Vec<Aligned>,
-    /// Gradients by node; empty while they are not alive.
-    pub grads: Vec<Aligned>,
-    /// What layers keep, by layer.
-    pub own: Vec<Own>,
-    /// Memory of values and gradients that are kept, while they are not alive.
-    pub kept: Vec<Aligned>,
-    /// Memory of the others, while someone works on this lane.
-    pub desk: Vec<Aligned>,
-    /// Scratch that layers share, and that for sums of gradients, while someone works on this lane.
-    pub scratch: Aligned,
-    /// See `scratch`.
-    pub spare: Aligned,
-    /// Samples in it.
-    pub samples: usize,
-    /// Sum of the losses of the lane's samples.
-    pub loss: f64,
-}
-
-/// What one layer keeps in a lane.
-#[derive(Debug, Default)]
-pub(super) struct Own {
-    /// Winners of poolings, and units that dropout keeps.
-    pub bytes: Vec<u8>,
-    /// Sums of parameter gradients.
-    pub grad: Aligned,
-    /// Scratch of this layer alone; starts as zeros.
-    pub work: Aligned,
-    /// Scratch that all layers share: whatever the last one left in it.
-    pub scratch: Aligned,
-    /// Sums per channel.
-    pub sums: Vec<f64>,
-}
-
-/// Extents of [`Own`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OwnLen {
-    /// Bytes per sample.
-    pub bytes: usize,
-    /// Floats in all.
-    pub grad: usize,
-    /// Floats in all.
-    pub work: usize,
-    /// Floats in all.
-    pub scratch: usize,
-    /// Doubles in all.
-    pub sums: usize,
-    /// Floats of packed weights and coefficients, once for all lanes.
-    pub packed: usize,
-    /// Floats of scratch that [`Layer::gradient`] takes, if more than a batch's gradients of the rows wanted.
-    pub applying: usize,
 }
 
 /// What a pass over a run of a lane's samples needs to know.
@@ -270,52 +218,4 @@ fn sum_lanes(lanes: &[Lane], layer: usize, place: Range<usize>, out: &mut [f32])
     for lane in lanes {
         out.iter_mut().zip(&lane.own[layer].grad[place.clone()]).for_each(|(o, g)| *o += g);
     }
-}
-
-/// Runs `f(x row, y row)` over all rows of a run: the forward pass of what works number by number.
-fn map_rows(
-    pass: &Pass<'_>,
-    lane: &mut Lane,
-    input: Slot,
-    output: Slot,
-    mut f: impl FnMut(&[f32], &mut [f32]),
-) {
-    let mut out = std::mem::take(&mut lane.values[output.node]);
-    for s in pass.run.clone() {
-        let x = &lane.values[input.node][input.value(pass, s)];
-        let y = &mut out[output.value(pass, s)];
-        (0..output.plane.dims.height).for_each(|r| f(&x[input.plane.row(r)], &mut y[output.plane.row(r)]));
-    }
-    lane.values[output.node] = out;
-}
-
-/// Runs `f(x row, y row, dy row, dx row)` over all rows of a run: the backward pass of what works number by number.
-fn map_rows_back(
-    pass: &Pass<'_>,
-    lane: &mut Lane,
-    input: Slot,
-    output: Slot,
-    f: impl Fn(&[f32], &[f32], &[f32], &mut [f32]),
-) {
-    let mut dx = std::mem::take(&mut lane.grads[input.node]);
-    let len = output.plane.row_len();
-    for s in pass.run.clone() {
-        let x = &lane.values[input.node][input.value(pass, s)];
-        let y = &lane.values[output.node][output.value(pass, s)];
-        let dy = &lane.grads[output.node][output.grad(pass, s)];
-        let dx = &mut dx[input.grad(pass, s)];
-        for (r, (dy, dx)) in dy.chunks_exact(len).zip(dx.chunks_exact_mut(len)).enumerate() {
-            f(&x[input.plane.row(r)], &y[output.plane.row(r)], dy, dx);
-        }
-    }
-    lane.grads[input.node] = dx;
-}
-
-/// Runs `f(dy, dx)` over all samples of a run: the backward pass of what needs no values for it.
-fn map_grads(pass: &Pass<'_>, lane: &mut Lane, input: Slot, output: Slot, f: impl Fn(&[f32], &mut [f32])) {
-    let mut dx = std::mem::take(&mut lane.grads[input.node]);
-    for s in pass.run.clone() {
-        f(&lane.grads[output.node][output.grad(pass, s)], &mut dx[input.grad(pass, s)]);
-    }
-    lane.grads[input.node] = dx;
 }

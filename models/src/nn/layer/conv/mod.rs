@@ -4,11 +4,13 @@
 mod depthwise;
 mod dilated;
 mod direct;
+mod product;
 mod winograd;
 
 use depthwise::Depthwise;
 use dilated::Dilated;
 use direct::Direct;
+use product::{At, Product};
 use winograd::Winograd;
 
 use super::{After, Lane, Layer, Own, OwnLen, Pass, Plane, Recalls, Slot, Trained, Wanted, sum_lanes};
@@ -50,49 +52,6 @@ pub(in crate::nn) struct ConvParams {
     pub weight: Range<usize>,
     pub bias: Option<Range<usize>>,
     pub trains: [bool; 2],
-}
-
-/// What a product reads beside planes.
-#[derive(Clone, Copy)]
-struct At<'a> {
-    isa: Isa,
-    packed: &'a [f32],
-    bias: Option<&'a [f32]>,
-}
-
-/// A way to compute a convolution's three products. `x` is a whole bordered input plane, `dy` a whole bordered plane of the
-/// output gradient, `work` scratch.
-trait Product: std::fmt::Debug + Send + Sync {
-    /// Floats of packed weights.
-    fn packed(&self, isa: Isa) -> usize;
-    /// Packs weights.
-    fn pack(&self, isa: Isa, w: &[f32], packed: &mut [f32], scratch: &mut [f32]);
-    /// Floats of scratch that packing and unpacking take.
-    fn packing(&self) -> usize {
-        0
-    }
-    /// Floats of scratch.
-    fn work(&self) -> usize;
-    /// Floats in which weight gradients are added up.
-    fn sums(&self) -> usize;
-    /// Even number of rows that are best computed together.
-    fn band(&self) -> usize;
-    /// Output rows, `pitch` floats apart, the first a multiple of [`Product::band`].
-    fn rows(
-        &self,
-        at: At<'_>,
-        rows: Range<usize>,
-        x: &[f32],
-        work: &mut [f32],
-        out: &mut [f32],
-        pitch: usize,
-    );
-    /// Adds the weight gradient of a sample.
-    fn weight_grad(&self, isa: Isa, x: &[f32], dy: &[f32], work: &mut [f32], sums: &mut [f32]);
-    /// The input gradient of a sample, without border.
-    fn input_grad(&self, at: At<'_>, dy: &[f32], dx: &mut [f32], work: &mut [f32]);
-    /// Adds what [`Product::weight_grad`] has summed up to a gradient in PyTorch's layout.
-    fn unpack(&self, sums: &[f32], out: &mut [f32], scratch: &mut [f32]);
 }
 
 /// Where the padded window of output (0, 0) starts in an input plane, whose border may be wider than the padding.
