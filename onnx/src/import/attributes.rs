@@ -97,6 +97,16 @@ impl<'s, 'a> Attributes<'s, 'a> {
             .ok_or_else(|| self.refuse("epsilon", &got, &"above 0, at most 1"))
     }
 
+    /// The share of the new in running statistics, from 0 to 1. Files have that of the old as `momentum`, a decimal fraction that was rounded
+    /// to `f32`: seven digits bring it back (0.1, not 0.10000002), and lose nothing that an `f32` near one tells.
+    pub(crate) fn momentum(self) -> Result<f64, ImportError> {
+        let got = self.get("momentum").map_or(Some(0.9), |attribute| attribute.f);
+        let old = got
+            .filter(|old| (0.0..=1.0).contains(old))
+            .ok_or_else(|| self.refuse("momentum", &got, &"0 to 1"))?;
+        Ok(((1.0 - f64::from(old)) * 1e7).round() / 1e7)
+    }
+
     /// A text.
     pub(crate) fn text(self, name: &str, default: &str) -> String {
         let bytes = self.get(name).map(|attribute| attribute.s.clone().unwrap_or_default());

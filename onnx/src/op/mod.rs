@@ -22,7 +22,7 @@ pub(crate) fn export(writer: &mut Writer<'_>, node: &Node) -> Result<Value, Expo
         Op::Conditioning => Ok(Value { name: STATISTICS.into(), flat: true }),
         Op::Conv2d(conv) => conv::export(writer, node, conv),
         Op::Linear { .. } => Ok(linear::export(writer, node)),
-        Op::BatchNorm { epsilon } => Ok(norm::export_batch(writer, node, *epsilon)),
+        Op::BatchNorm { epsilon, momentum } => Ok(norm::export_batch(writer, node, *epsilon, *momentum)),
         Op::GroupNorm { groups, epsilon } => Ok(norm::export_group(writer, node, *groups, *epsilon)),
         Op::Relu => Ok(arithmetic::export_relu(writer, node)),
         Op::Curve(curve) => Ok(curve::export(writer, node, *curve)),

@@ -6,31 +6,28 @@ use crate::proto::{AttributeProto, TensorProto};
 use models::nn::Op;
 use models::nn::graph::Node;
 
-pub(super) fn export_batch(writer: &mut Writer<'_>, node: &Node, epsilon: f32) -> Value {
+pub(super) fn export_batch(writer: &mut Writer<'_>, node: &Node, epsilon: f32, momentum: f64) -> Value {
     let Value { name, flat } = writer.input(node, 0);
     let parameters = (0..4).filter_map(|which| writer.parameter(node, which, None));
     let inputs = std::iter::once(name).chain(parameters.collect::<Vec<_>>()).collect();
-    Value {
-        name: writer.emit(
-            "BatchNormalization",
-            &node.name,
-            inputs,
-            vec![AttributeProto::float("epsilon", epsilon)],
-        ),
-        flat,
-    }
+    // Files say what stays of the old statistics.
+    let attributes = vec![
+        AttributeProto::float("epsilon", epsilon),
+        AttributeProto::float("momentum", (1.0 - momentum) as f32),
+    ];
+    Value { name: writer.emit("BatchNormalization", &node.name, inputs, attributes), flat }
 }
 
 pub(super) fn import_batch<'a>(reader: &mut Reader<'a>, source: &Source<'a>) -> Result<Partial, ImportError> {
     let attributes = source.attributes(&["epsilon", "momentum", "training_mode"])?;
     let _: bool = attributes.switch("training_mode", false)?;
-    let epsilon = attributes.epsilon()?;
+    let (epsilon, momentum) = (attributes.epsilon()?, attributes.momentum()?);
     let input = reader.value(source, 0)?;
     let channels = reader.channels(input);
     for which in 1..5 {
         reader.parameter(source, which, &[channels])?;
     }
-    reader.add(source, Op::BatchNorm { epsilon }, &[input])
+    reader.add(source, Op::BatchNorm { epsilon, momentum }, &[input])
 }
 
 pub(super) fn export_group(writer: &mut Writer<'_>, node: &Node, groups: usize, epsilon: f32) -> Value {

@@ -2,9 +2,12 @@
 
 use crate::common::{card, ensemble, params};
 use models::fed::Ensemble;
-use models::nn::arch;
+use models::nn::graph::{GraphBuilder, Node};
+use models::nn::{Op, arch};
 use models::params::{ModelCard, Preprocessing};
+use onnx::proto::{AttributeProto, ModelProto, decode};
 use onnx::{ExportError, Metadata, Network, Role, export, import, write};
+use prost::Message;
 
 fn network(card: &ModelCard, seed: u64) -> Network {
     let params = params(card, seed);
@@ -35,6 +38,65 @@ fn every_architecture_comes_back_as_it_was() {
         );
         let ops = |n: &Network| n.graph.nodes().iter().map(|node| node.op).collect::<Vec<_>>();
         assert_eq!(ops(&back), ops(&network), "{name}");
+    }
+}
+
+/// A batch norm of this momentum and a head.
+fn norm(momentum: f64) -> Network {
+    let mut g = GraphBuilder::new([2, 3, 3], 0);
+    let norm = g.add("norm", Op::BatchNorm { epsilon: 1e-5, momentum }, &[g.input()]).unwrap();
+    let flat = g.add("flatten", Op::Flatten, &[norm]).unwrap();
+    let head = g.add("head", Op::Linear { out: 2, bias: true }, &[flat]).unwrap();
+    let graph = g.finish(&[head]);
+    Network {
+        values: vec![0.5; graph.len()],
+        graph,
+        outputs: vec!["logits".into()],
+        metadata: Metadata {
+            arch: "norm".into(),
+            labels: vec![],
+            preprocessing: None,
+            role: None,
+            spec: None,
+        },
+    }
+}
+
+/// `momentum` as files have it, `None` where they leave it out.
+fn with_momentum(old: Option<f32>) -> Vec<u8> {
+    let mut model: ModelProto = decode(&write(&norm(0.1)).unwrap()).unwrap();
+    for node in &mut model.graph.as_mut().unwrap().node {
+        node.attribute.retain(|a| a.name != "momentum");
+        if let (Some(old), "BatchNormalization") = (old, node.op_type.as_str()) {
+            node.attribute.push(AttributeProto::float("momentum", old));
+        }
+    }
+    model.encode_to_vec()
+}
+
+fn momentum_of(network: &Network) -> Vec<f64> {
+    let of = |node: &Node| match node.op {
+        Op::BatchNorm { momentum, .. } => Some(momentum),
+        _ => None,
+    };
+    network.graph.nodes().iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_norm_keeps_its_momentum() {
+    for momentum in [0.1, 0.01, 0.003, 0.25, 0.0, 1.0, 0.1234567] {
+        let back = import(&write(&norm(momentum)).unwrap()).unwrap();
+        assert_eq!(momentum_of(&back), [momentum]);
+    }
+    let read = |old| momentum_of(&import(&with_momentum(old)).unwrap());
+    assert_eq!((read(None), read(Some(0.9)), read(Some(0.99))), (vec![0.1], vec![0.1], vec![0.01]));
+}
+
+#[test]
+fn a_momentum_that_is_none_is_refused() {
+    for old in [1.5, -0.1, f32::NAN] {
+        let refused = import(&with_momentum(Some(old))).unwrap_err().to_string();
+        assert!(refused.contains("momentum") && refused.contains("0 to 1"), "{refused}");
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Chain, Graph, GraphError, ModelCard, Op};
 const EPSILON: f32 = 1e-5;
 
 pub(super) fn build(card: &ModelCard) -> Result<Graph, GraphError> {
-    stack(card, "bn", Op::BatchNorm { epsilon: EPSILON })
+    stack(card, "bn", Op::batch_norm(EPSILON))
 }
 
 pub(super) fn build_group_norm(card: &ModelCard) -> Result<Graph, GraphError> {

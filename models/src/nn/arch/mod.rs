@@ -128,7 +128,7 @@ impl Chain {
 
     /// Batch norm with the usual epsilon.
     fn batch_norm(self, name: &str) -> Result<Self, GraphError> {
-        self.then(name, Op::BatchNorm { epsilon: 1e-5 })
+        self.then(name, Op::batch_norm(1e-5))
     }
 
     /// The mean of each channel.

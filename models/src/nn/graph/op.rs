@@ -108,10 +108,12 @@ pub enum Op {
         /// Whether there is a bias.
         bias: bool,
     },
-    /// Batch normalisation per channel (momentum 0.1).
+    /// Batch normalisation per channel.
     BatchNorm {
         /// Added to the variance.
         epsilon: f32,
+        /// Share that a batch's statistics take in the running ones, from 0 to 1: PyTorch's momentum. A decimal fraction, thus an `f64`.
+        momentum: f64,
     },
     /// Group normalisation.
     GroupNorm {
@@ -149,4 +151,11 @@ pub enum Op {
     Log,
     /// Product with a constant.
     Scale(f32),
+}
+
+impl Op {
+    /// Batch normalisation with the momentum that PyTorch and ONNX have unless told otherwise.
+    pub const fn batch_norm(epsilon: f32) -> Self {
+        Op::BatchNorm { epsilon, momentum: 0.1 }
+    }
 }

@@ -2,15 +2,13 @@
 //!
 //! `z = γ (y − mean) / √(var + ε) + β`. In training over the whole batch, wherever its samples are: lanes meet once on the way
 //! forward (Σ y, Σ y²) and once on the way back (Σ g, Σ g·y). The biased variance normalises; the running variance takes the
-//! unbiased one, with momentum 0.1, as PyTorch. Where it is not trained, the running statistics normalise.
+//! unbiased one as its share, the momentum, as in PyTorch. Where it is not trained, the running statistics normalise.
 use super::{After, Barrier, Lane, Layer, Own, OwnLen, Pass, Plane, Recalls, Slot, Trained, Wanted};
 use crate::nn::graph::Dims;
 use crate::params::Role;
 use crate::tensor::Aligned;
 use crate::tensor::kernel::{self as k, BnBackward, Isa, PoolRow};
 use std::ops::Range;
-
-const MOMENTUM: f64 = 0.1;
 
 pub(super) fn parameters(input: Dims) -> Vec<(&'static str, Vec<usize>, Role)> {
     let entry = |name, role| (name, vec![input.channels], role);
@@ -27,6 +25,7 @@ pub(super) fn parameters(input: Dims) -> Vec<(&'static str, Vec<usize>, Role)> {
 pub(in crate::nn) struct BatchNorm {
     pub id: usize,
     pub epsilon: f32,
+    pub momentum: f64,
     pub input: Slot,
     pub output: Slot,
     pub after: After,
@@ -287,7 +286,7 @@ impl Barrier for BatchNorm {
             let (mean, var) = moments(j);
             for (i, new) in [(2, mean), (3, var * n / (n - 1.0).max(1.0))] {
                 let running = &mut params[self.params[i].start + j];
-                *running = ((1.0 - MOMENTUM) * f64::from(*running) + MOMENTUM * new) as f32;
+                *running = ((1.0 - self.momentum) * f64::from(*running) + self.momentum * new) as f32;
             }
         }
     }

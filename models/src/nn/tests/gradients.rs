@@ -147,7 +147,7 @@ fn poolings_of_every_kind() {
 
 #[test]
 fn norms_of_every_kind() {
-    let batch = Op::BatchNorm { epsilon: 1e-3 };
+    let batch = Op::batch_norm(1e-3);
     for norm in [batch, Op::GroupNorm { groups: 2, epsilon: 1e-3 }] {
         for tail in [&[][..], &[("", Op::Relu)], &[("", Op::Relu), ("", POOL)]] {
             for training in [true, false] {
@@ -163,6 +163,32 @@ fn norms_of_every_kind() {
 }
 
 #[test]
+fn running_statistics_move_by_the_momentum() {
+    for momentum in [0.1, 0.01, 0.0, 1.0] {
+        let graph = net([2, 3, 4], 0, &[("n", Op::BatchNorm { epsilon: 1e-5, momentum })]);
+        let samples = Samples::random(&graph, CLASSES, 10);
+        let place = |name: &str| graph.entries().iter().find(|e| e.name == name).unwrap().range.clone();
+        let mut start = normal(&mut stream(3), graph.len(), 0.4);
+        start[place("n.running_var")].fill(0.7);
+        let trains: Vec<bool> = graph.entries().iter().map(|e| e.role == Role::Trainable).collect();
+        let mut training = Training::new(&graph, &start, Setup::new(&trains, true, 10), SGD, Fan::Inline);
+        training.step(&samples.batch());
+        let after = training.into_params();
+        for channel in 0..2 {
+            let of_channel = samples.inputs.chunks_exact(24).flat_map(|x| &x[12 * channel..][..12]);
+            let values: Vec<f64> = of_channel.map(|x| f64::from(*x)).collect();
+            let mean = values.iter().sum::<f64>() / 120.0;
+            let unbiased = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 119.0;
+            for (name, new) in [("n.running_mean", mean), ("n.running_var", unbiased)] {
+                let at = place(name).start + channel;
+                let want = (1.0 - momentum) * f64::from(start[at]) + momentum * new;
+                assert!((f64::from(after[at]) - want).abs() < 1e-6, "{name}: {} and not {want}", after[at]);
+            }
+        }
+    }
+}
+
+#[test]
 fn the_rest_of_the_operations() {
     let rest = [("a", conv(4)), ("", Op::Dropout { p: 0.3 }), ("", Op::Relu), ("", Op::Scale(1.7))];
     check("dropout and scale", &net([1, 6, 6], 0, &rest), true);
@@ -171,7 +197,7 @@ fn the_rest_of_the_operations() {
     let a = g.add("a", conv(4), &[g.input()]).unwrap();
     let b = g.add("b", conv(4), &[a]).unwrap();
     let sum = g.add("sum", Op::Add, &[a, b]).unwrap();
-    let norm = g.add("norm", Op::BatchNorm { epsilon: 1e-3 }, &[sum]).unwrap();
+    let norm = g.add("norm", Op::batch_norm(1e-3), &[sum]).unwrap();
     let both = g.add("both", Op::Add, &[norm, sum]).unwrap();
     let twice = g.add("twice", Op::Add, &[both, both]).unwrap();
     check("norm in residuals", &finish(g, twice), true);

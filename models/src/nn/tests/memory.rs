@@ -8,7 +8,7 @@ fn residual() -> Graph {
     let mut g = GraphBuilder::new([3, 8, 8], 0);
     let mut last = g.add("stem", conv(8), &[g.input()]).unwrap();
     for block in 0..3 {
-        let norm = g.add(&format!("{block}.norm"), Op::BatchNorm { epsilon: 1e-5 }, &[last]).unwrap();
+        let norm = g.add(&format!("{block}.norm"), Op::batch_norm(1e-5), &[last]).unwrap();
         let relu = g.add(&format!("{block}.relu"), Op::Relu, &[norm]).unwrap();
         let conv = g.add(&format!("{block}.conv"), conv(8), &[relu]).unwrap();
         let sum = g.add(&format!("{block}.sum"), Op::Add, &[conv, last]).unwrap();

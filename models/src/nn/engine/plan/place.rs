@@ -31,12 +31,13 @@ impl Planner<'_> {
                 let relu = after == After::Relu;
                 Box::new(layer::Linear { input, output, weight, bias, trains, relu, input_grad })
             }
-            Op::BatchNorm { epsilon } => {
+            Op::BatchNorm { epsilon, momentum } => {
                 let params = [needed(0), needed(1), needed(2), needed(3)];
                 let of_batch = self.purpose.training && trains != [false; 2];
                 Box::new(layer::BatchNorm {
                     id,
                     epsilon,
+                    momentum,
                     input,
                     output,
                     after,
