@@ -64,16 +64,17 @@ pub fn linear_weight_grad(isa: Isa, n: usize, k: usize, o: usize, x: &[f32], dy:
     }
     let table = isa.table();
     // Outputs outside, panels inside: the rows of `dw`, which is the largest operand, are read and written as streams.
-    for (first, rows) in table.tap_strips(k, o) {
-        for panel in table.panels(k).filter(|panel| !panel.is_partial()) {
+    let Some(widest) = table.ordered_panels(k).next() else { return };
+    for (first, rows) in table.tap_strips(&widest, o) {
+        for panel in table.ordered_panels(k).filter(|panel| !panel.is_partial()) {
             let samples = Samples { dy, o, x: &x[panel.start..], x_step: k, n };
             samples.accumulate(table, &panel, first, rows, &mut dw[first * k + panel.start..], k);
         }
     }
-    for panel in table.panels(k).filter(Panel::is_partial) {
+    for panel in table.ordered_panels(k).filter(Panel::is_partial) {
         for_each_block(&panel, x, k, n, |reduced, x, x_step| {
             let samples = Samples { dy: &dy[reduced.start * o..], o, x, x_step, n: reduced.len() };
-            for (first, rows) in table.tap_strips(k, o) {
+            for (first, rows) in table.tap_strips(&widest, o) {
                 samples.accumulate(table, &panel, first, rows, &mut dw[first * k + panel.start..], k);
             }
         });
@@ -128,7 +129,7 @@ fn for_each_block(
     if rows == 0 {
         return;
     }
-    if !panel.is_partial() {
+    if !panel.is_copied() {
         return f(0..rows, &b[panel.start..], step);
     }
     let mut padded = PaddedRows::new();

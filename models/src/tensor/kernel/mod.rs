@@ -11,6 +11,9 @@
 //! A result depends on the arguments and on the instruction set only: not on threads, not on how a batch is cut into
 //! micro-batches (an element is always summed in the same order, whatever register tile computes it), and not on vector
 //! width: AVX2, AVX-512 and NEON agree in every bit, and so do `generic` and SSE2, which round a product before they add it.
+//! That order is term by term, but for the last one to eight output channels after whole blocks of sixteen, whose terms take turns
+//! in two or four partial sums: so few channels would wait for their sums instead of multiplying. How many sums there are depends
+//! on the number of channels alone. Weight gradients of linear layers are always summed sample by sample.
 mod blocks;
 mod conv;
 mod depthwise;
@@ -33,6 +36,9 @@ mod dot;
 mod table;
 #[expect(unsafe_code, reason = "reads rows through pointers, within bounds that `Tile::fits` has checked")]
 mod tile;
+
+#[expect(unsafe_code, reason = "reads planes through pointers, within bounds that the table has checked")]
+mod window;
 
 #[expect(unsafe_code, reason = "runs vector instructions, which need the detected CPU")]
 mod peak;

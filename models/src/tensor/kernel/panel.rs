@@ -1,6 +1,27 @@
 //! How channels and rows are cut into what a register tile takes.
 use super::simd::MAX_LANES;
 
+/// Channels that no panel with a single sum per element crosses.
+const BLOCK: usize = 16;
+
+/// How many partial sums each element of the last `rest` channels, those after whole blocks, is added up in. A few channels keep no
+/// multiplier busy by themselves: each waits for its last sum. It depends on the number of channels alone, so every instruction set adds
+/// in the same order.
+const fn partial_sums(rest: usize) -> usize {
+    match rest {
+        1..=4 => 4,
+        5..=8 => 2,
+        _ => 1,
+    }
+}
+
+/// Where the channels with several partial sums begin, and how many those are.
+pub(super) const fn many_sums(channels: usize) -> (usize, usize) {
+    let rest = channels % BLOCK;
+    let sums = partial_sums(rest);
+    (if sums > 1 { channels - rest } else { channels }, sums)
+}
+
 /// One panel of output channels (or columns): where it starts, and the vectors that cover it.
 #[derive(Clone, Copy)]
 pub(super) struct Panel {
@@ -12,12 +33,20 @@ pub(super) struct Panel {
     pub padded: usize,
     /// Index into [`super::table::Table::widths`].
     pub width: usize,
+    /// Partial sums of each element.
+    pub sums: usize,
 }
 
 impl Panel {
     /// Whether the last vector reaches past the last channel.
     pub(super) fn is_partial(&self) -> bool {
         self.channels < self.padded
+    }
+
+    /// Whether its operands are copied piece by piece: where vectors would read too far, and where sums must meet at the same places on
+    /// every instruction set.
+    pub(super) fn is_copied(&self) -> bool {
+        self.is_partial() || self.sums > 1
     }
 }
 

@@ -32,7 +32,7 @@ pub fn conv_weight_grad(
     let mut padded = PaddedRows::new();
     for (y, rows) in strips(geo.out_h, (BAND_PIXELS / geo.out_w).max(1)) {
         for panel in isa.table().panels(geo.co) {
-            if panel.is_partial() {
+            if panel.is_copied() {
                 padded_band(
                     isa,
                     geo,
@@ -110,7 +110,7 @@ impl Block<'_> {
         dw: &mut [f32],
     ) {
         let table = isa.table();
-        for (tap, taps) in table.tap_strips(panel.channels, run) {
+        for (tap, taps) in table.tap_strips(panel, run) {
             let mut tile = Tile {
                 segs: self.rows,
                 len: self.columns,

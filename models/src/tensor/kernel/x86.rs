@@ -1,9 +1,12 @@
 //! x86-64: SSE2, AVX2 with FMA, and AVX-512.
 use super::dot::{self, Dot};
+use super::geometry::ConvGeometry;
 use super::isa::IsaCap;
 use super::simd::Simd;
-use super::table::{Table, Width, tile_table};
+use super::table::{Dots, Table, Tiles, Transforms, Width, Windows, tile_table};
 use super::tile::{self, Tile};
+use super::window;
+use super::winograd::{WinogradRows, transform};
 use std::arch::x86_64::*;
 
 /// Four lanes, no fused multiply-add.
@@ -18,6 +21,20 @@ pub(super) struct Avx512;
 impl Simd for Sse2 {
     type V = __m128;
     const LANES: usize = 4;
+    // An instruction reads one float into all lanes as it multiplies.
+    type Near = *const f32;
+    const NEAR: usize = 1;
+
+    #[inline(always)]
+    unsafe fn near(from: *const f32, _: usize) -> *const f32 {
+        from
+    }
+
+    #[inline(always)]
+    unsafe fn fma_near(near: *const f32, _: usize, i: usize, b: __m128, c: __m128) -> __m128 {
+        // SAFETY: the caller vouches for the CPU and for float number `i` at `near`.
+        unsafe { Self::fma(Self::splat(*near.add(i)), b, c) }
+    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m128 {
@@ -47,6 +64,18 @@ impl Simd for Sse2 {
     unsafe fn add(a: __m128, b: __m128) -> __m128 {
         // SAFETY: SSE2 is in every x86-64 CPU.
         unsafe { _mm_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: __m128, b: __m128) -> __m128 {
+        // SAFETY: SSE2 is in every x86-64 CPU.
+        unsafe { _mm_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: __m128, b: __m128) -> __m128 {
+        // SAFETY: SSE2 is in every x86-64 CPU.
+        unsafe { _mm_mul_ps(a, b) }
     }
 
     #[inline(always)]
@@ -90,6 +119,20 @@ impl Simd for Sse2 {
 impl Simd for Avx2 {
     type V = __m256;
     const LANES: usize = 8;
+    // An instruction reads one float into all lanes as it multiplies.
+    type Near = *const f32;
+    const NEAR: usize = 1;
+
+    #[inline(always)]
+    unsafe fn near(from: *const f32, _: usize) -> *const f32 {
+        from
+    }
+
+    #[inline(always)]
+    unsafe fn fma_near(near: *const f32, _: usize, i: usize, b: __m256, c: __m256) -> __m256 {
+        // SAFETY: the caller vouches for the CPU and for float number `i` at `near`.
+        unsafe { Self::fma(Self::splat(*near.add(i)), b, c) }
+    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m256 {
@@ -119,6 +162,18 @@ impl Simd for Avx2 {
     unsafe fn add(a: __m256, b: __m256) -> __m256 {
         // SAFETY: the caller vouches for the CPU.
         unsafe { _mm256_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm256_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm256_mul_ps(a, b) }
     }
 
     #[inline(always)]
@@ -155,6 +210,20 @@ impl Simd for Avx2 {
 impl Simd for Avx512 {
     type V = __m512;
     const LANES: usize = 16;
+    // An instruction reads one float into all lanes as it multiplies.
+    type Near = *const f32;
+    const NEAR: usize = 1;
+
+    #[inline(always)]
+    unsafe fn near(from: *const f32, _: usize) -> *const f32 {
+        from
+    }
+
+    #[inline(always)]
+    unsafe fn fma_near(near: *const f32, _: usize, i: usize, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: the caller vouches for the CPU and for float number `i` at `near`.
+        unsafe { Self::fma(Self::splat(*near.add(i)), b, c) }
+    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m512 {
@@ -187,6 +256,18 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn sub(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the caller vouches for the CPU.
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn tree_sum(v: __m512) -> f32 {
         // SAFETY: the caller vouches for the CPU.
         unsafe { Avx2::tree_sum(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v))) }
@@ -215,8 +296,11 @@ mod sse2 {
     use super::*;
     tile_table! {
         Sse2, IsaCap::Sse2, features: [],
-        widths: [2 => [1 2 3 4 5 6], 1 => [1 2 3 4 5 6 7 8]],
-        dot: [1 x 2, 4],
+        widths: [
+            2 => {1: [1 2 3 4 5 6] [1 2 3 4 5 6], 2: [1 2 3] [1 2 3]},
+            1 => {1: [1 2 3 4 5 6 7 8] [1 2 3 4 5 6 7 8], 4: [1 2 3] [1 2 3]},
+        ],
+        dots: {1: [1 2], 1: [1 2]}, 4,
     }
 }
 
@@ -224,8 +308,15 @@ mod avx2 {
     use super::*;
     tile_table! {
         Avx2, IsaCap::Avx2, features: ["avx2,fma"],
-        widths: [2 => [1 2 3 4 5 6], 1 => [1 2 3 4 5 6 7 8 9 10 11 12]],
-        dot: [2 x 3, 2],
+        widths: [
+            2 => {1: [1 2 3 4 5 6] [1 2 3 4 5 6]},
+            1 => {
+                1: [1 2 3 4 5 6 7 8 9 10 11 12] [1 2 3 4 5 6 7 8 9 10 11 12],
+                2: [1 2 3 4 5 6] [1 2 3 4 5 6],
+                4: [1 2 3] [1 2 3]
+            },
+        ],
+        dots: {1: [1 2 3 4 5 6], 2: [1 2 3]}, 2,
     }
 }
 
@@ -233,7 +324,14 @@ mod avx512 {
     use super::*;
     tile_table! {
         Avx512, IsaCap::Avx512, features: ["avx512f,avx512vl,avx512bw,avx512dq,avx2,fma"],
-        widths: [2 => [1 2 3 4 5 6 7 8 9 10 11 12], 1 => [1 2 3 4 5 6 7 8 9 10 11 12]],
-        dot: [4 x 6, 1],
+        widths: [
+            2 => {1: [1 2 3 4 5 6 7 8 9 10 11 12] [1 2 3 4 5 6 7 8 9 10 11 12]},
+            1 => {
+                1: [1 2 3 4 5 6 7 8 9 10 11 12] [1 2 3 4 5 6 7 8 9 10 11 12],
+                2: [1 2 3 4 5 6 7 8 9 10 11 12] [1 2 3 4 5 6 7 8 9 10 11 12],
+                4: [1 2 3 4 5 6] [1 2 3 4 5 6]
+            },
+        ],
+        dots: {1: [1 2 3 4 5 6], 4: [1 2 3 4 5 6]}, 1,
     }
 }
