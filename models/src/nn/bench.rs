@@ -30,10 +30,19 @@ impl BenchPlan {
     /// # Errors
     /// [`SpecError`].
     pub fn new(arch: &str, batch: usize, mode: UpdateMode, run: Option<usize>) -> Result<Self, SpecError> {
-        let (graph, spec) = arch::build(&card(arch))?;
+        Ok(Self::of(arch::build(&card(arch))?, batch, mode, run))
+    }
+
+    /// The same of any network; samples are spread over ten classes.
+    pub fn of(
+        (graph, spec): (Arc<Graph>, Arc<ModelSpec>),
+        batch: usize,
+        mode: UpdateMode,
+        run: Option<usize>,
+    ) -> Self {
         let mask = mode.mask(&spec);
         let trains = (0..spec.entries().len()).map(|i| mask.has(i)).collect();
-        Ok(Self { graph, spec, batch: batch.max(1), trains, mode, run })
+        Self { graph, spec, batch: batch.max(1), trains, mode, run }
     }
 
     fn setup(&self) -> Setup<'_> {
