@@ -286,20 +286,27 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
+/// What is asked of the memory plan.
+#[derive(Args, Debug)]
+pub struct BenchMemory {
+    /// Show every buffer's size and lifetime before anything is allocated, and stop there
+    #[arg(long)]
+    pub plan: bool,
+    /// Refuse to start where more memory would be needed
+    #[arg(long, value_name = "MIB")]
+    pub ram_cap: Option<u32>,
+}
+
 /// `bench train`.
 #[derive(Args, Debug)]
 pub struct BenchTrain {
     #[command(flatten)]
     pub bench: BenchArgs,
+    #[command(flatten)]
+    pub memory: BenchMemory,
     /// What changes: full, last:K (the last K layers), head or bias
     #[arg(long, default_value = "full", value_name = "MODE")]
     pub update: UpdateMode,
-    /// Show every buffer's size and lifetime before anything is allocated, and stop there
-    #[arg(long)]
-    pub plan: bool,
-    /// Refuse to train where more memory would be needed
-    #[arg(long, value_name = "MIB")]
-    pub ram_cap: Option<u32>,
     /// The most samples of a lane that go through together: fewer take less memory, the result is the same [default: 16, or as many as fit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub micro_batch: Option<u32>,
@@ -310,6 +317,9 @@ pub struct BenchTrain {
 pub struct BenchInfer {
     #[command(flatten)]
     pub bench: BenchArgs,
+    /// Of the native engine; the others take what they take.
+    #[command(flatten)]
+    pub memory: BenchMemory,
     /// Who computes: auto, ort, native or tract
     #[arg(long, default_value = "auto")]
     pub engine: Engine,

@@ -2,7 +2,7 @@
 mod measure;
 pub(super) mod system;
 
-use super::args::{Bench, BenchArgs, BenchInfer, BenchTrain, BenchWhat, Board, Local};
+use super::args::{Bench, BenchArgs, BenchInfer, BenchMemory, BenchTrain, BenchWhat, Board, Local};
 use super::{board, infer, output};
 use crate::answers::{Answerer, Graphs};
 use crate::train::pool;
@@ -29,16 +29,8 @@ fn train(args: &BenchTrain) -> anyhow::Result<()> {
     let micro = args.micro_batch.map(|n| n as usize);
     let net = BenchPlan::new(&bench.arch, bench.batch as usize, args.update, micro)?;
     let memory = net.memory(threads.get());
-    if args.plan {
-        print_plan(&memory, bench.json)?;
-    }
-    if let Some(cap) = args.ram_cap.filter(|cap| memory.bytes > (*cap as usize) << 20) {
-        let needed = memory.bytes as f64 / f64::from(1 << 20);
-        bail!(
-            "training needs {needed:.1} MiB, --ram-cap allows {cap}: a smaller --batch or --micro-batch, fewer --threads or `--update head` need less"
-        );
-    }
-    if args.plan {
+    let less = "a smaller --batch or --micro-batch, fewer --threads or `--update head` need less";
+    if settled(&memory, &args.memory, bench.json, ("training", less))? {
         return Ok(());
     }
     let timed = || -> anyhow::Result<(Measured, f64)> {
@@ -95,26 +87,58 @@ fn infer(args: &BenchInfer) -> anyhow::Result<()> {
     let (graph, spec) = arch::build(&card(&args.bench.arch))?;
     let threads = board::threads(args.bench.threads.unwrap_or(0) as usize);
     let engine = infer::engine(args.engine, args.ort_lib.clone(), args.bench.threads.unwrap_or(0) as usize)?;
+    board::say(&format!("engine {} ({})", engine.name(), engine.provider()));
+    let memory = forward_memory(&graph, args.bench.batch as usize, threads.get());
+    // Other engines take what they take.
+    let memory = (engine.name() == "native").then_some(memory);
+    match &memory {
+        Some(memory) => {
+            let less = "a smaller --batch or fewer --threads need less";
+            if settled(memory, &args.memory, args.bench.json, ("answering", less))? {
+                return Ok(());
+            }
+        }
+        None if args.memory.plan || args.memory.ram_cap.is_some() => {
+            bail!("{} does not plan its memory: --plan and --ram-cap need `--engine native`", engine.name());
+        }
+        None => {}
+    }
     let predictor = Predictor::single(&init(&graph, &spec, 0), &[]);
     let graphs = Graphs::of(&predictor, &graph)?;
-    let inputs = vec![0.5; args.bench.batch as usize * graph.input().len()];
     let (mut confidence, mut loaded) = (0.0, None);
     let flops = forward_flops(&graph) * f64::from(args.bench.batch);
     let measured = measure(&args.bench, threads.get(), flops, || {
-        let answerer = match &mut loaded {
-            Some(answerer) => answerer,
-            none => none.insert(Answerer::new(&graphs, predictor.router().clone(), &spec, engine.as_ref())?),
+        let (answerer, inputs) = match &mut loaded {
+            Some(loaded) => loaded,
+            none => none.insert((
+                Answerer::new(&graphs, predictor.router().clone(), &spec, engine.as_ref())?,
+                vec![0.5; args.bench.batch as usize * graph.input().len()],
+            )),
         };
-        let answers = answerer.answer(&inputs)?;
+        let answers = answerer.answer(inputs)?;
         confidence = answers.first().map_or(0.0, |a| a.probabilities[a.class()]);
         Ok(())
     })?;
-    board::say(&format!("engine {} ({})", engine.name(), engine.provider()));
-    // Other engines take what they take.
-    let planned = forward_memory(&graph, args.bench.batch as usize, threads.get()).bytes >> 10;
-    let planned = (engine.name() == "native").then_some(planned);
+    let planned = memory.map(|memory| memory.bytes >> 10);
     report(&args.bench, &measured, &[("confidence", json!(confidence)), ("planned_kib", json!(planned))]);
     Ok(())
+}
+
+/// Shows the plan if that is asked, and refuses what is above the cap. Whether that was all that was asked for.
+fn settled(
+    memory: &MemoryPlan,
+    asked: &BenchMemory,
+    json: bool,
+    (what, less): (&str, &str),
+) -> anyhow::Result<bool> {
+    if asked.plan {
+        print_plan(memory, json)?;
+    }
+    if let Some(cap) = asked.ram_cap.filter(|cap| memory.bytes > (*cap as usize) << 20) {
+        let needed = memory.bytes as f64 / f64::from(1 << 20);
+        bail!("{what} needs {needed:.1} MiB, --ram-cap allows {cap}: {less}");
+    }
+    Ok(asked.plan)
 }
 
 /// Two operations for each multiplication of a pass forward.

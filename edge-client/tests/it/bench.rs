@@ -4,7 +4,10 @@ use std::process::{Command, Output};
 
 fn bench(args: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_edge-client");
-    Command::new(program).arg("bench").args(args.split_whitespace()).output().unwrap()
+    // As the service sets it: what is freed goes back to the system.
+    let mut program = Command::new(program);
+    program.env("MALLOC_MMAP_THRESHOLD_", "262144");
+    program.arg("bench").args(args.split_whitespace()).output().unwrap()
 }
 
 fn line(args: &str) -> Value {
@@ -24,6 +27,57 @@ fn planned_and_measured_memory_agree_within_fifteen_percent() {
             let apart = (taken / number("planned_kib") - 1.0).abs();
             assert!(apart < 0.15, "{what}, {threads} threads: {taken} KiB taken, {told}");
             assert!(number("ms_p95") >= number("ms_median") && number("peak_gflops") > 0.0, "{told}");
+        }
+    }
+}
+
+#[test]
+fn answering_takes_what_was_planned() {
+    for arch in ["cc28", "cc32", "dw64", "res64"] {
+        for batch in [1, 64] {
+            let what = format!("infer --engine native --arch {arch} --batch {batch} --threads 1 --steps 5");
+            let told = line(&format!("{what} --json"));
+            let number = |key: &str| told[key].as_f64().unwrap_or_else(|| panic!("{key} in {told}"));
+            let taken = number("peak_rss_kib") - number("idle_rss_kib");
+            // Beside the numbers, the pages of the program that the first answer touches.
+            let (planned, program) = (number("planned_kib"), 300.0_f64);
+            let apart = (taken - planned).abs();
+            assert!(apart < program.max(0.15 * planned), "{what}: {taken} KiB taken, {told}");
+            let plan = line(&format!("{what} --plan --json"));
+            assert!(plan.as_array().unwrap().iter().any(|b| b["alive"] == "forward, run by run"), "{plan}");
+            let refused = bench(&format!("{what} --ram-cap 1"));
+            let said = String::from_utf8(refused.stderr).unwrap();
+            assert!(number("planned_kib") < 1024.0 || said.contains("--ram-cap allows 1"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_bench_tells_all_that_it_measures_in_both_forms() {
+    let keys = [
+        "ms_median",
+        "ms_p95",
+        "samples_per_s",
+        "gflops",
+        "peak_gflops",
+        "peak_share",
+        "idle_rss_kib",
+        "rss_kib",
+        "peak_rss_kib",
+        "planned_kib",
+        "isa",
+        "temperature_c",
+        "throttled",
+    ];
+    for what in ["train", "infer --engine native"] {
+        let told = line(&format!("{what} --arch mlp --batch 8 --threads 1 --steps 5 --json"));
+        keys.iter().for_each(|key| assert!(told.get(*key).is_some(), "{key} in {told}"));
+        let text = bench(&format!("{what} --arch mlp --batch 8 --threads 1 --steps 5"));
+        let text = String::from_utf8(text.stdout).unwrap();
+        for part in
+            ["ms (95 %:", "samples/s", "GFLOP/s", "% of the", "MiB at most", "planned kib", "slowed down"]
+        {
+            assert!(text.contains(part), "{part} in {text}");
         }
     }
 }

@@ -91,10 +91,16 @@ impl BenchPlan {
     }
 }
 
-/// The memory that answers of `batch` samples at a time take in the native engine.
+/// The memory that a network takes that is read from a file and answers `batch` samples at a time.
 pub fn forward_memory(graph: &Graph, batch: usize, threads: usize) -> MemoryPlan {
     let mut memory = Inference::memory(graph, batch, threads);
-    memory.always("samples", 2 * 4 * batch * graph.input().len(), 1);
+    memory.always("samples, as they are and standardised", 2 * 4 * batch * graph.input().len(), 1);
+    let answer: usize = graph.outputs().iter().map(|&id| graph.node(id).dims.len()).sum();
+    memory.always("answers", 4 * batch * answer, 1);
+    let largest = graph.entries().iter().map(|e| e.range.len()).max().unwrap_or(0);
+    let file =
+        [("numbers of the file", 4 * graph.len()), ("the largest of its arrays once more", 4 * largest)];
+    memory.before(&file, "loading");
     memory
 }
 

@@ -5,6 +5,7 @@ use super::graph::{Graph, NodeId};
 use super::{Features, TrainError};
 use crate::params::{Backbone, Params, SpecError};
 use rayon::ThreadPool;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A graph with its weights, ready to answer any number of batches.
@@ -18,20 +19,25 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// A graph whose parameters are `params`, in buffer order. Without a pool everything runs on the calling thread; the
+    /// A graph whose parameters are `params`, in buffer order; memory that is given away is not taken again. Without a pool everything runs on the calling thread; the
     /// numbers are the same.
     ///
     /// # Errors
     /// [`SpecError::WrongLength`].
-    pub fn new(graph: &Graph, params: &[f32], pool: Option<Arc<ThreadPool>>) -> Result<Self, SpecError> {
+    pub fn new<'p>(
+        graph: &Graph,
+        params: impl Into<Cow<'p, [f32]>>,
+        pool: Option<Arc<ThreadPool>>,
+    ) -> Result<Self, SpecError> {
+        let params = params.into();
         if params.len() != graph.len() {
             return Err(SpecError::WrongLength { scope: "graph", expected: graph.len(), got: params.len() });
         }
-        Ok(Self::wanting(graph, graph.outputs(), params, pool))
+        Ok(Self::wanting(graph, graph.outputs(), params.into_owned(), pool))
     }
 
     /// Answers `wanted` nodes, which depend on a prefix of the parameters.
-    fn wanting(graph: &Graph, wanted: &[NodeId], params: &[f32], pool: Option<Arc<ThreadPool>>) -> Self {
+    fn wanting(graph: &Graph, wanted: &[NodeId], params: Vec<f32>, pool: Option<Arc<ThreadPool>>) -> Self {
         let inference = Inference::new(graph, wanted, params);
         Self {
             inference,
@@ -114,7 +120,7 @@ impl Extractor {
     /// The backbone, ready for any number of batches: its one output is the feature.
     pub fn bind(&self, backbone: &Backbone) -> Forward {
         let feature: Vec<NodeId> = self.graph.feature().into_iter().collect();
-        Forward::wanting(&self.graph, &feature, backbone.values(), self.pool.clone())
+        Forward::wanting(&self.graph, &feature, backbone.values().to_vec(), self.pool.clone())
     }
 
     /// Features `[n, width]` of standardised, channel-first samples, in evaluation mode.

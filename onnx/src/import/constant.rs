@@ -1,6 +1,6 @@
 //! Initializers → arrays whose extents and values agree.
 use super::ImportError;
-use crate::proto::{BOOL, DOUBLE, FLOAT, INT32, INT64, TensorProto};
+use crate::proto::{BOOL, DOUBLE, FLOAT, GraphProto, INT32, INT64, TensorProto};
 
 /// Most elements of one array.
 const MAX_ELEMENTS: usize = 1 << 27;
@@ -109,6 +109,16 @@ impl Elements {
             Self::Whole(_) => true,
         }
     }
+}
+
+/// Reads all initializers. Their bytes are dropped one by one: no board has memory for a network's numbers twice over.
+pub(super) fn take(graph: &mut GraphProto) -> Result<Vec<Constant>, ImportError> {
+    let mut take = |tensor: &mut TensorProto| {
+        let constant = Constant::read(tensor)?;
+        (tensor.raw_data, tensor.float_data) = (vec![], vec![]);
+        Ok(constant)
+    };
+    graph.initializer.iter_mut().map(&mut take).collect()
 }
 
 fn extents(dims: &[i64]) -> Option<(Vec<usize>, usize)> {

@@ -31,15 +31,20 @@ pub(crate) const MAX_NODES: usize = 1 << 13;
 /// # Errors
 /// [`ImportError`].
 pub fn import(bytes: &[u8]) -> Result<Network, ImportError> {
-    let model = proto::decode(bytes)?;
+    import_model(proto::decode(bytes)?)
+}
+
+/// The same of a file that is taken apart already.
+pub(crate) fn import_model(model: ModelProto) -> Result<Network, ImportError> {
     let opset = opset(&model)?;
     let metadata = Metadata::of_props(&model.metadata_props)?;
-    let graph = model.graph.ok_or_else(|| ImportError::Interface { why: "it has no graph".into() })?;
+    let mut graph = model.graph.ok_or_else(|| ImportError::Interface { why: "it has no graph".into() })?;
     if graph.node.len() > MAX_NODES {
         let (what, got, max) = ("the number of nodes", graph.node.len(), MAX_NODES);
         return Err(ImportError::TooLarge { what, got, max });
     }
-    let mut reader = Reader::new(&graph, &Interface::of(&graph)?)?;
+    let constants = constant::take(&mut graph)?;
+    let mut reader = Reader::new(&graph, constants, &Interface::of(&graph)?)?;
     for source in (0..graph.node.len()).map(|index| Source::new(&graph, index, opset)) {
         if let Some(constant) = fold::fold(&reader, &source)? {
             reader.define_constant(&source, constant)?;

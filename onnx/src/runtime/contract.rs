@@ -21,12 +21,20 @@ pub(super) struct Contract {
 impl Contract {
     /// Reads the names of the graph's inputs and outputs.
     pub(super) fn of(engine: &'static str, onnx: &[u8]) -> Result<Self, RuntimeError> {
+        let model = crate::proto::decode(onnx);
+        Self::of_model(engine, &model.map_err(|e| RuntimeError::Load { engine, why: e.to_string() })?)
+    }
+
+    /// The same of a file that is read already.
+    pub(super) fn of_model(engine: &'static str, model: &ModelProto) -> Result<Self, RuntimeError> {
         let refuse = |why: String| RuntimeError::Load { engine, why };
-        let model: ModelProto = crate::proto::decode(onnx).map_err(|e| refuse(e.to_string()))?;
-        let graph = model.graph.unwrap_or_default();
-        let outputs: Vec<_> = names(&graph.output).collect();
-        if !names(&graph.input).eq([INPUT]) || outputs.first() != Some(&LOG_PROBABILITIES) {
-            let inputs: Vec<_> = names(&graph.input).collect();
+        let (inputs, outputs) = match &model.graph {
+            Some(graph) => (&graph.input[..], &graph.output[..]),
+            None => (&[][..], &[][..]),
+        };
+        let outputs: Vec<_> = names(outputs).collect();
+        if !names(inputs).eq([INPUT]) || outputs.first() != Some(&LOG_PROBABILITIES) {
+            let inputs: Vec<_> = names(inputs).collect();
             return Err(refuse(format!(
                 "it maps {inputs:?} to {outputs:?}, but an answer needs [{INPUT:?}] and [{LOG_PROBABILITIES:?}, {FEATURES:?}]"
             )));

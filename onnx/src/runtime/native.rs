@@ -1,5 +1,6 @@
 //! The training engine's own forward pass: nothing to install.
 use super::contract::Contract;
+use crate::proto::decode;
 use models::infer::{Outputs, Runtime, RuntimeError, Session};
 use models::nn::{Forward, isa};
 use models::tensor::TensorView;
@@ -36,12 +37,13 @@ impl Runtime for Native {
 
     fn prepare(&self, onnx: &[u8]) -> Result<Box<dyn Session>, RuntimeError> {
         let load = |why: String| RuntimeError::Load { engine: NAME, why };
-        let contract = Contract::of(NAME, onnx)?;
-        let network = crate::import(onnx).map_err(|e| load(e.to_string()))?;
+        let model = decode(onnx).map_err(|e| load(e.to_string()))?;
+        let contract = Contract::of_model(NAME, &model)?;
+        let network = crate::import::import_model(model).map_err(|e| load(e.to_string()))?;
         let nodes = network.graph.outputs().iter();
         let widths = nodes.map(|&id| network.graph.node(id).dims.len()).collect();
         let input = network.graph.input();
-        let forward = Forward::new(&network.graph, &network.values, self.pool.clone())
+        let forward = Forward::new(&network.graph, network.values, self.pool.clone())
             .map_err(|e| load(e.to_string()))?;
         Ok(Box::new(NativeSession {
             forward,

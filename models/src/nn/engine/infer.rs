@@ -14,36 +14,60 @@ use crate::tensor::rng::{Key, Purpose as Draw};
 /// Samples that go through together: a run for each lane.
 const BATCH: usize = 4 * RUN;
 
+/// The samples of a lane when `batch` of them are answered together.
+fn per_lane(batch: usize) -> usize {
+    let together = batch.clamp(1, BATCH);
+    together.div_ceil(lanes(together))
+}
+
 /// A graph with weights, ready to answer.
 #[derive(Debug)]
 pub(in crate::nn) struct Inference {
+    graph: Graph,
     plan: Plan,
     wanted: Vec<NodeId>,
     params: Aligned,
     packed: Vec<Aligned>,
+    /// The most samples of a lane that there is memory for.
+    room: usize,
     lanes: Vec<Lane>,
     desks: Desks,
 }
 
 impl Inference {
-    fn plan(graph: &Graph, wanted: &[NodeId]) -> Plan {
+    fn plan(graph: &Graph, wanted: &[NodeId], samples: usize) -> Plan {
         let purpose = Purpose { trains: &[], training: false, wanted, loss: false };
-        Plan::of(graph, purpose, Extent { samples: RUN, run: RUN })
+        Plan::of(graph, purpose, Extent { samples, run: samples })
     }
 
     /// The memory that answers of `batch` samples at a time take.
     pub(in crate::nn) fn memory(graph: &Graph, batch: usize, threads: usize) -> MemoryPlan {
-        let (plan, lanes) = (Self::plan(graph, graph.outputs()), lanes(batch.min(BATCH)));
-        report::training(&plan, graph.len(), (0, 0), (lanes, RUN), threads.min(lanes))
+        let (samples, lanes) = (per_lane(batch), lanes(batch.min(BATCH)));
+        let plan = Self::plan(graph, graph.outputs(), samples);
+        report::answering(&plan, graph.len(), (lanes, samples), threads.min(lanes))
     }
 
     /// `params` are all that the wanted nodes depend on: the graph's, or a prefix of them.
-    pub(in crate::nn) fn new(graph: &Graph, wanted: &[NodeId], params: &[f32]) -> Self {
-        let plan = Self::plan(graph, wanted);
-        let params = Aligned::from(plan.to_engine(params.to_vec()));
+    pub(in crate::nn) fn new(graph: &Graph, wanted: &[NodeId], params: Vec<f32>) -> Self {
+        let plan = Self::plan(graph, wanted, 1);
+        let params = Aligned::from(plan.to_engine(params));
         let mut packed = vec![Aligned::default(); plan.layers.len()];
         plan.layers.iter().zip(&mut packed).for_each(|(p, packed)| p.layer.prepare(isa(), &params, packed));
-        Self { plan, wanted: wanted.to_vec(), params, packed, lanes: vec![], desks: Desks::default() }
+        let (graph, wanted) = (graph.clone(), wanted.to_vec());
+        Self { graph, plan, wanted, params, packed, room: 1, lanes: vec![], desks: Desks::default() }
+    }
+
+    /// Takes the memory for `batch` samples at a time, unless it is there: plans anew for a larger batch than any before.
+    fn furnish(&mut self, batch: usize, threads: usize) {
+        let (samples, lanes) = (per_lane(batch), lanes(batch.min(BATCH)));
+        if samples > self.room {
+            self.plan = Self::plan(&self.graph, &self.wanted, samples);
+            (self.room, self.lanes, self.desks) = (samples, vec![], Desks::default());
+        }
+        while self.lanes.len() < lanes {
+            self.lanes.push(lane(&self.plan, self.room));
+        }
+        self.desks.furnish(&self.plan, threads.min(self.lanes.len()));
     }
 
     /// Calls `f(output, values of some samples one after the other, channel-first)` in the order of samples.
@@ -55,10 +79,7 @@ impl Inference {
         conditioning: &[f32],
         f: &mut dyn FnMut(usize, &[f32]),
     ) {
-        while self.lanes.len() < lanes(picks.len()) {
-            self.lanes.push(lane(&self.plan, RUN));
-        }
-        self.desks.furnish(&self.plan, fan.threads().min(self.lanes.len()));
+        self.furnish(picks.len(), fan.threads());
         let mut sample = Vec::new();
         for picks in picks.chunks(BATCH) {
             let count = lanes(picks.len());

@@ -29,6 +29,19 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
+    /// Adds what is gone before the rest comes.
+    pub(in crate::nn) fn before(&mut self, parts: &[(&str, usize)], life: &str) {
+        let planned = |&(what, bytes): &(&str, usize)| Planned {
+            what: what.into(),
+            bytes,
+            copies: 1,
+            place: "before all others".into(),
+            life: life.into(),
+        };
+        self.buffers.splice(0..0, parts.iter().map(planned));
+        self.bytes = self.bytes.max(parts.iter().map(|(_, bytes)| bytes).sum());
+    }
+
     /// Adds what is there all the time.
     pub(in crate::nn) fn always(&mut self, what: &str, bytes: usize, copies: usize) {
         if bytes * copies > 0 {
@@ -37,6 +50,15 @@ impl MemoryPlan {
             self.bytes += bytes * copies;
         }
     }
+}
+
+/// What answering by this plan takes: `params` numbers in all, in lanes of `samples` each.
+pub(super) fn answering(plan: &Plan, params: usize, lanes: (usize, usize), threads: usize) -> MemoryPlan {
+    let mut memory = training(plan, params, (0, 0), lanes, threads);
+    for buffer in &mut memory.buffers {
+        buffer.life = buffer.life.replace(phase(plan, 0).as_str(), "forward").replace("update", "answer");
+    }
+    memory
 }
 
 /// What training of this plan takes: `params` numbers in all, of which `update.0` are trained with `update.1` floats of room;

@@ -123,11 +123,15 @@ impl<'a> Reader<'a> {
                 "give each node its own weights",
             ));
         }
-        let constant = self.constants.get(name).ok_or_else(|| {
+        let constant = self.constants.get_mut(name).ok_or_else(|| {
             source.refuse(format!("weight {name:?} is not a constant"), "export the network again")
         })?;
-        match constant.floats() {
-            Some(values) if long(&constant.extents) == long(extents) => Ok(values.to_vec()),
+        let last = self.readers.get(name).is_none_or(|readers| readers.len() == 1);
+        match &mut constant.elements {
+            Elements::Float(values) if long(&constant.extents) == long(extents) => {
+                // A matrix that no one else reads is not kept beside the parameters.
+                Ok(if last && long(extents).len() > 1 { std::mem::take(values) } else { values.clone() })
+            }
             _ => Err(source.refuse(
                 format!("weight {name:?} has extents {:?}, not f32 of {extents:?}", constant.extents),
                 "export the network again",

@@ -30,10 +30,16 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(graph: &'a GraphProto, interface: &Interface<'a>) -> Result<Self, ImportError> {
+    /// `read` are the graph's initializers, in their order.
+    pub(super) fn new(
+        graph: &'a GraphProto,
+        read: Vec<Constant>,
+        interface: &Interface<'a>,
+    ) -> Result<Self, ImportError> {
+        let floats = read.iter().filter_map(Constant::floats).map(<[f32]>::len).sum();
         let mut constants = BTreeMap::new();
-        for tensor in &graph.initializer {
-            if constants.insert(tensor.name.as_str(), Constant::read(tensor)?).is_some() {
+        for (tensor, constant) in graph.initializer.iter().zip(read) {
+            if constants.insert(tensor.name.as_str(), constant).is_some() {
                 return Err(ImportError::Constant {
                     name: tensor.name.clone(),
                     why: "there are two of this name".into(),
@@ -52,7 +58,7 @@ impl<'a> Reader<'a> {
         if let Some(id) = builder.conditioning() {
             values.insert(super::interface::STATISTICS, Partial::Value(Value { id, rank: 1 }));
         }
-        let (parameters, spent, names) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let (parameters, spent, names) = (Vec::with_capacity(floats), BTreeSet::new(), BTreeSet::new());
         let samples = interface.samples;
         Ok(Self {
             builder,

@@ -134,8 +134,13 @@ pub(in crate::tensor::kernel) unsafe fn output<S: Simd>(
     y: &mut [f32],
 ) {
     let (m, bias, y) = (m.as_ptr(), bias.map(<[f32]>::as_ptr), y.as_mut_ptr());
-    // SAFETY: see above.
-    unsafe { each_unit!(S, at, output_quad, output_end, m, bias, y) }
+    // SAFETY: see above. Two loops, neither of which asks for the bias.
+    unsafe {
+        match bias {
+            Some(bias) => each_unit!(S, at, output_quad, output_end, m, Some(bias), y),
+            None => each_unit!(S, at, output_quad, output_end, m, None, y),
+        }
+    }
 }
 
 /// # Safety
