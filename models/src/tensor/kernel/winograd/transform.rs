@@ -97,7 +97,7 @@ unsafe fn input_quad<S: Simd, const FULL: bool>(
 ) {
     // SAFETY: see above.
     unsafe {
-        planes::<S, FULL, 6>(quad_input::<S>(columns::<S, FULL, 6>(x, c, lanes, unit, 6)), v, c, lanes, unit)
+        planes::<S, FULL, 6>(quad_input::<S>(columns::<S, FULL, 6>(x, c, lanes, unit, 6)), v, c, lanes, unit);
     }
 }
 
@@ -250,7 +250,13 @@ unsafe fn grad_quad<S: Simd, const FULL: bool>(
 ) {
     // SAFETY: see above.
     unsafe {
-        planes::<S, FULL, 6>(quad_grad::<S>(columns::<S, FULL, 4>(dy, c, lanes, unit, 4)), dm, c, lanes, unit)
+        planes::<S, FULL, 6>(
+            quad_grad::<S>(columns::<S, FULL, 4>(dy, c, lanes, unit, 4)),
+            dm,
+            c,
+            lanes,
+            unit,
+        );
     }
 }
 
