@@ -78,9 +78,14 @@ pub(crate) fn with_weights(bytes: &[u8]) -> Vec<u8> {
     model.encode_to_vec()
 }
 
-fn trainer(network: &Network, graph: Arc<Graph>, spec: &Arc<ModelSpec>) -> LocalTrainer {
+/// The samples of a case.
+fn inputs(case: &Value, width: usize) -> Vec<f32> {
+    fnv::symmetric(case["input"].as_str().unwrap(), SAMPLES * width).map(|v| v as f32).collect()
+}
+
+fn trainer(case: &Value, network: &Network, graph: Arc<Graph>, spec: &Arc<ModelSpec>) -> LocalTrainer {
     let (width, classes) = (network.graph.input().len(), spec.classes());
-    let inputs = fnv::symmetric("input", SAMPLES * width).map(|v| v as f32).collect();
+    let inputs = inputs(case, width);
     let labels = (0..SAMPLES).map(|i| (i % classes) as u16).collect();
     let data = Dataset::new(Inputs::Floats(inputs), labels, width, classes).unwrap();
     let trainer = LocalTrainer::new((graph, Arc::clone(spec)), data, (1, ClientId(1)), None).unwrap();
@@ -128,8 +133,7 @@ fn forward_is_that_of_onnx_runtime() {
     for case in cases() {
         let name = case["case"].as_str().unwrap();
         let network = import(&filled(name).0).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let inputs: Vec<f32> =
-            fnv::symmetric("input", SAMPLES * network.graph.input().len()).map(|v| v as f32).collect();
+        let inputs = inputs(&case, network.graph.input().len());
         let ours = network.graph.run(&network.values, &inputs, &[]).unwrap().remove(0);
         let theirs: Vec<f64> = case["answer"].as_array().unwrap().iter().flat_map(numbers).collect();
         assert_eq!(ours.len(), theirs.len(), "{name}");
@@ -150,7 +154,7 @@ fn training_is_that_of_pytorch() {
         let network = import(&bytes).unwrap().logits().unwrap();
         let spec = Arc::new(network.spec().unwrap());
         let graph = Arc::new(network.graph.clone());
-        let mut trainer = trainer(&network, graph, &spec);
+        let mut trainer = trainer(&case, &network, graph, &spec);
         let start = Params::new(Arc::clone(&spec), network.values.clone()).unwrap();
 
         let mut params = start.clone();
@@ -192,7 +196,7 @@ fn what_is_trained_comes_back_as_it_was() {
         let name = case["case"].as_str().unwrap();
         let network = import(&filled(name).0).unwrap().logits().unwrap();
         let spec = Arc::new(network.spec().unwrap());
-        let mut trainer = trainer(&network, Arc::new(network.graph.clone()), &spec);
+        let mut trainer = trainer(&case, &network, Arc::new(network.graph.clone()), &spec);
         let start = Params::new(Arc::clone(&spec), network.values.clone()).unwrap();
         let trained = Network { values: step(&mut trainer, &start, 0.01).0.into_values(), ..network };
         let bytes = write(&trained).unwrap();

@@ -116,3 +116,4 @@ def run(model, values, x, training, running=None):
             }[op]()
         env[node.output[0]] = y
     return env
+
