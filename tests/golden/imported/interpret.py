@@ -116,4 +116,3 @@ def run(model, values, x, training, running=None):
             }[op]()
         env[node.output[0]] = y
     return env
-
