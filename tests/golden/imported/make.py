@@ -135,13 +135,16 @@ def reference(model, x, labels, rate, dtype=torch.float64):
     return losses, dict(zip(names, first))
 
 
+def samples(name, shape):
+    return torch.tensor(symmetric(name, SAMPLES * int(np.prod(shape))).astype(np.float32).reshape(SAMPLES, *shape))
+
+
 def inputs(models, shape):
     """The first stream of inputs whose first gradients stay where they are when weights move by rounding: no number that
     counts lies so near a kink, such as zero of a ReLU, that rounding decides on which side it is."""
     for name in ["input"] + [f"input-{k}" for k in range(1, CANDIDATES)]:
-        x = torch.tensor(symmetric(name, SAMPLES * int(np.prod(shape))).astype(np.float32).reshape(SAMPLES, *shape))
+        x = samples(name, shape)
         if all(is_still(model, x.double()) for model in models):
-            print(name, flush=True)
             return name, x
     raise SystemExit("no stream is still enough")
 
@@ -210,8 +213,8 @@ def own():
     torch.onnx.export(nets.Conditioned(), inputs, HERE / "conditioned.onnx", dynamo=False, opset_version=17, dynamic_axes=axes, **names)
 
 
-def main(wanted, networks, folder):
-    """Makes the cases of these networks, or of all."""
+def main(wanted, networks, folder, choose=inputs):
+    """Makes the cases of these networks, or of all, on the inputs that are chosen."""
     page, stored = folder / "cases.json", {}
     known = json.loads(page.read_text()) if page.exists() else []
     for name, (net, shape) in networks.items():
@@ -230,7 +233,7 @@ def main(wanted, networks, folder):
                 model = strip(onnx.load(f"{scratch}/net.onnx"))
             onnx.save(model, folder / f"{case}.onnx")
             models[case] = model
-        stream, x = inputs(list(models.values()), shape)
+        stream, x = choose(list(models.values()), shape)
         for case, model in models.items():
             session = onnxruntime.InferenceSession(filled(model).SerializeToString(), providers=["CPUExecutionProvider"])
             answer = session.run(None, {"input": x.numpy()})[0]
@@ -261,7 +264,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     if options.full:
         options.full.mkdir(parents=True, exist_ok=True)
-        main(options.nets, nets.full(), options.full)
+        main(options.nets, nets.full(), options.full, lambda _, shape: ("input", samples("input", shape)))
     else:
         own()
         main(options.nets, nets.narrow(), HERE)
