@@ -2,9 +2,10 @@
 
 use crate::common::options;
 use crate::exports::folder;
+use models::fed::conditioning::Columns;
 use models::nn::graph::Node;
 use models::nn::{Graph, GraphBuilder, NodeId, Op};
-use models::params::{ModelCard, Preprocessing};
+use models::params::{ModelCard, Params, Preprocessing};
 use onnx::{Brought, BuildError, ImportError, Network, NetworkError, bring, build, import, write};
 
 fn file(name: &str) -> Vec<u8> {
@@ -25,13 +26,17 @@ fn a_network_with_an_input_for_statistics_is_brought_along_whole() {
         ModelCard { arch, input: [1, 8, 8], labels, statistics, preprocessing: Preprocessing::none(1) }
     };
     let built = build(&card(12), Some(&travelling)).unwrap();
-    assert_eq!(built.start.unwrap().values(), network.values);
+    assert_eq!(built.start.as_ref().unwrap().values(), network.values);
     assert!(build(&card(0), Some(&travelling)).is_err(), "its width is part of the card");
 
-    // The vector counts.
-    let sample = [0.5; 64];
-    let answer = |s: f32| built.graph.run(&network.values, &sample, &[s; 12]).unwrap().remove(0);
-    assert_ne!(answer(0.0), answer(1.0));
+    // What the host alone trains is what the vector feeds: folded into the bias, the network answers without it as it did with it.
+    let (start, vector) = (built.start.unwrap(), [0.25_f32; 12]);
+    let folded = Columns::of(&built.spec).unwrap().folded(&start, &vector);
+    let answer = |of: &Params, s: &[f32]| built.graph.run(of.values(), &[0.5; 64], s).unwrap().remove(0);
+    assert_ne!(answer(&start, &vector), answer(&start, &[0.0; 12]), "the vector counts");
+    for (with, without) in answer(&start, &vector).iter().zip(answer(&folded, &[0.0; 12])) {
+        assert!((with - without).abs() < 1e-6, "{with} with the vector, {without} with it folded in");
+    }
 }
 
 /// Two linear layers, whose inputs `join` makes.
