@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 
 import interpret
 import nets
+from exporting import export, plain
 
 HERE, SAMPLES, STEPS = Path(__file__).parent, 8, 10
 CANDIDATES, MOVED, STILL = 64, 5e-7, 0.999995
@@ -57,18 +58,6 @@ def weights(name, shape):
     return values.astype(np.float32).reshape(shape)
 
 
-def export(net, shape, exporter, form, opset, path):
-    net.train(form == "train")
-    x, names = torch.randn(2, *shape), {"input_names": ["input"], "output_names": ["logits"]}
-    if exporter == "script":
-        mode = torch.onnx.TrainingMode.TRAINING if form == "train" else torch.onnx.TrainingMode.EVAL
-        axes = {"input": {0: "N"}, "logits": {0: "N"}}
-        torch.onnx.export(net, (x,), path, dynamo=False, opset_version=opset, training=mode, do_constant_folding=form == "eval", dynamic_axes=axes, **names)
-    else:
-        torch.onnx.export(net, (x,), path, dynamo=True, opset_version=opset, dynamic_shapes=({0: torch.export.Dim("N")},),
-                          external_data=False, optimize=exporter == "dynamo", verbose=False, **names)
-
-
 def learned(t):
     values = numpy_helper.to_array(t)
     return t.data_type == 1 and values.size > 1 and not np.all(values == values.flat[0])
@@ -81,18 +70,6 @@ def strip(model):
             t.ClearField("raw_data")
             t.ClearField("float_data")
     return plain(model)
-
-
-def plain(model):
-    """Without the exporter's notes: they name folders of the machine."""
-    del model.graph.value_info[:]
-    del model.metadata_props[:]
-    del model.graph.metadata_props[:]
-    for node in model.graph.node:
-        node.ClearField("doc_string")
-        del node.metadata_props[:]
-    model.ClearField("doc_string")
-    return model
 
 
 def empty(t):
@@ -204,9 +181,9 @@ def module_losses(net, x, labels, rate):
 def own():
     """Whole files, weights and all, for tests that federate them."""
     torch.manual_seed(7)
-    export(nets.Own(), (1, 8, 8), "script", "train", 17, HERE / "own.onnx")
+    export(nets.Own(), (1, 8, 8), "script", 17, HERE / "own.onnx", training=True)
     for name, net in {"dropping": nets.Dropping(), "dropping_rows": nets.Dropping(rows=True)}.items():
-        export(net, (6,), "plain", "train", 21, HERE / f"{name}.onnx")
+        export(net, (6,), "plain", 21, HERE / f"{name}.onnx", training=True)
         onnx.save(plain(onnx.load(HERE / f"{name}.onnx")), HERE / f"{name}.onnx")
     inputs, names = (torch.randn(2, 1, 8, 8), torch.randn(2, 12)), {"input_names": ["input", "statistics"], "output_names": ["logits"]}
     axes = {name: {0: "N"} for name in ["input", "statistics", "logits"]}
@@ -229,7 +206,7 @@ def main(wanted, networks, folder, choose=inputs):
         for exporter, form, opset in FORMS:
             case = f"{name}.{exporter}.{form}.{opset}"
             with tempfile.TemporaryDirectory() as scratch:
-                export(net, shape, exporter, form, opset, f"{scratch}/net.onnx")
+                export(net, shape, exporter, opset, f"{scratch}/net.onnx", training=form == "train")
                 model = strip(onnx.load(f"{scratch}/net.onnx"))
             onnx.save(model, folder / f"{case}.onnx")
             models[case] = model
@@ -253,6 +230,7 @@ def main(wanted, networks, folder, choose=inputs):
                          | ({"cosine": worst} if worst < 0.99999 else {}))
             print(case, "module" if by_name else "file", len(packed), np.round(losses[:2] + losses[-1:], 4), flush=True)
         known = [case for case in known if not case["case"].startswith(name + ".")] + cases
+        known.sort(key=lambda case: list(networks).index(case["case"].split(".")[0]))
         page.write_text(json.dumps(known, separators=(",", ":")).replace('{"case"', '\n{"case"') + "\n")
 
 

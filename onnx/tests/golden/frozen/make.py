@@ -1,6 +1,7 @@
 """Exports networks with parts that are not trained here, whole, and writes what ONNX Runtime says about them: see README.md."""
 import json
 import logging
+import sys
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import torch
 import torch.nn.functional as F
 from onnx import TensorProto, helper
 from torch import nn
+
+sys.path.append(str(Path(__file__).parents[4] / "tests/golden/imported"))
+from exporting import export, plain
 
 HERE, SAMPLES, CLASSES, SIDE = Path(__file__).parent, 6, 4, 8
 
@@ -79,28 +83,6 @@ FORMS = [("vit", "script", 17), ("vit", "dynamo", 18), ("vit", "dynamo", 23), ("
 NETS = {"vit": Vit, "next": Next}
 
 
-def export(net, exporter, opset, path):
-    net.eval()
-    x, names = torch.randn(2, 1, SIDE, SIDE), {"input_names": ["picture"], "output_names": ["answer"]}
-    if exporter == "script":
-        torch.onnx.export(net, (x,), path, dynamo=False, opset_version=opset, dynamic_axes={"picture": {0: "N"}, "answer": {0: "N"}}, **names)
-    else:
-        torch.onnx.export(net, (x,), path, dynamo=True, opset_version=opset, dynamic_shapes=({0: torch.export.Dim("N")},),
-                          external_data=False, optimize=exporter == "dynamo", verbose=False, **names)
-
-
-def strip(model):
-    """Without the exporter's notes."""
-    del model.graph.value_info[:]
-    del model.metadata_props[:]
-    del model.graph.metadata_props[:]
-    for node in model.graph.node:
-        node.ClearField("doc_string")
-        del node.metadata_props[:]
-    model.ClearField("doc_string")
-    return model
-
-
 def feature(model):
     """What the last Gemm or MatMul reads."""
     return next(node.input[0] for node in reversed(model.graph.node) if node.op_type in ("Gemm", "MatMul"))
@@ -120,8 +102,8 @@ def main():
         torch.manual_seed(11)
         net, case = NETS[name](), f"{name}.{exporter}.{opset}"
         path = HERE / f"{case}.onnx"
-        export(net, exporter, opset, path)
-        model = strip(onnx.load(path))
+        export(net, (1, SIDE, SIDE), exporter, opset, path, names=("picture", "answer"))
+        model = plain(onnx.load(path))
         onnx.save(model, path)
         with_feature = onnx.ModelProto()
         with_feature.CopyFrom(model)
